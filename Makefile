@@ -1,0 +1,50 @@
+# Every target makes its own set-up; `make help` lists them.
+VENV ?= .venv
+BIN := $(VENV)/bin
+export VENV
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench interop record-oracle docs clean
+
+help:
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## stream sample orders through an embedded broker
+	@scripts/setup
+	@$(BIN)/python examples/orders_demo.py
+
+test: ## run the whole test-suite
+	@scripts/setup kcat
+	@scripts/run-tests
+
+check: ## ruff, mypy --strict, import contracts, generated files up to date
+	@scripts/setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/generate_docs.py --check
+
+format: ## rewrite the sources in the project's format
+	@scripts/setup
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: ## measure this machine and Riverlog on it
+	@scripts/setup
+	@$(BIN)/python -m benchmarks
+
+interop: ## Java client and Kafka's own tools against us (needs Maven Central)
+	@scripts/setup java mvn
+	@scripts/interop
+
+record-oracle: ## ask Apache Kafka the differential questions anew (needs Maven Central)
+	@scripts/setup java mvn
+	@$(BIN)/python -m tests.differential.record
+
+docs: ## rewrite the generated tables in the docs
+	@scripts/setup
+	@$(BIN)/python scripts/generate_docs.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

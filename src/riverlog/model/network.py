@@ -1,0 +1,54 @@
+"""The network port: non-blocking sockets with readiness callbacks, as the data path wants them.
+
+A socket reports readiness on the event loop that listens. `recv_into`, `send` and `sendfile` never block:
+they raise `BlockingIOError` when nothing can be done now.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from riverlog.model.disk import ReadableBuffer
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Socket(Protocol):
+    @property
+    def peer(self) -> Address: ...
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Bytes received; 0 when the peer has closed its side."""
+        ...
+
+    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
+        """Bytes taken. `more` says that further data follows at once, so a small head waits for it."""
+        ...
+
+    def sendfile(self, descriptor: int, position: int, length: int) -> int: ...
+
+    def on_readable(self, callback: Callable[[], None] | None) -> None: ...
+
+    def on_writable(self, callback: Callable[[], None] | None) -> None: ...
+
+    def close(self) -> None:
+        """Stop the callbacks, then close."""
+        ...
+
+
+class Listening(Protocol):
+    @property
+    def address(self) -> Address:
+        """The address that is bound, with the port that was really taken."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    def listen(self, address: Address, on_accept: Callable[[Socket], None]) -> Listening: ...
