@@ -1,0 +1,80 @@
+"""Process start to ready, idle memory, and memory that stays flat under many connections and partitions."""
+
+import resource
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+from benchmarks import load
+from benchmarks.figures import Aim, Figure
+from benchmarks.servers import riverlog
+
+STARTS = 5
+CONNECTIONS = 1_000
+PARTITIONS = 2_000
+
+
+def run() -> list[Figure]:
+    return [*start(), *hold()]
+
+
+def start() -> list[Figure]:
+    ready, idle = [], []
+    for _ in range(STARTS):
+        with tempfile.TemporaryDirectory() as directory, riverlog(Path(directory)) as broker:
+            ready.append(broker.ready_after_s)
+            idle.append(broker.rss_mb)
+    return [
+        Figure("process start to ready", median(ready), "s", aim=Aim(0.5)),
+        Figure("idle resident memory", median(idle), "MB", aim=Aim(70)),
+    ]
+
+
+def hold() -> list[Figure]:
+    """Every connection produces to two partitions of its own; memory after the first round and the last."""
+    _allow_descriptors(CONNECTIONS + 500)
+    frames = load.Frames("wide")
+    requests = [frames.produce(records=1, value_bytes=100, partition=number) for number in range(PARTITIONS)]
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        riverlog(Path(directory)) as broker,
+        ExitStack() as stack,
+    ):
+        first = stack.enter_context(load.connect(broker.address))
+        load.call(first, frames.create(partitions=PARTITIONS))
+        connections = list(_connections(broker.address, stack))
+        _produce_to_all(connections, requests)
+        after_first = broker.rss_mb
+        for _ in range(20):
+            _produce_to_all(connections, requests)
+        after_last = broker.rss_mb
+        return [
+            Figure(
+                f"resident memory, {CONNECTIONS:,} connections, {PARTITIONS:,} partitions", after_first, "MB"
+            ),
+            Figure("growth of it over 40,000 more requests", after_last - after_first, "MB"),
+            Figure("open descriptors then", broker.descriptors, ""),
+        ]
+
+
+def _connections(address: load.Address, stack: ExitStack) -> Iterator[socket.socket]:
+    for _ in range(CONNECTIONS):
+        yield stack.enter_context(load.connect(address))
+
+
+def _produce_to_all(connections: list[socket.socket], requests: list[bytes]) -> None:
+    for start in range(0, len(requests), len(connections)):
+        pairs = list(zip(connections, requests[start:], strict=False))
+        for connection, request in pairs:
+            connection.sendall(request)
+        for connection, _ in pairs:
+            load.read_reply(connection)
+
+
+def _allow_descriptors(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))

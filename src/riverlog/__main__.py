@@ -1,0 +1,5 @@
+"""`python -m riverlog` is the command line."""
+
+from riverlog.cli.main import main
+
+main()
