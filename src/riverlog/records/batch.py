@@ -1,0 +1,175 @@
+"""The header of a record batch (magic 2) as a view: read it, walk batches, patch what a broker may patch.
+
+Not a decoder of records. Invariants: `patch` touches only bytes that the CRC does not cover; every other
+change recomputes the CRC; nothing here looks behind the 61 bytes of a header except the CRC.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from riverlog.model.disk import ReadableBuffer
+from riverlog.records.compression import Codec
+
+HEADER_BYTES = 61
+LOG_OVERHEAD_BYTES = 12
+MAGIC = 2
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_TIMESTAMP = struct.Struct(">q")
+_LEADER_EPOCH_AT = 12
+_CRC_AT = 17
+_ATTRIBUTES_AT = 21
+_MAX_TIMESTAMP_AT = 35
+_SEQUENCES = 1 << 31
+
+
+class CorruptBatch(ValueError):  # noqa: N818 - named for what it is
+    """The bytes are not a record batch."""
+
+
+class BatchHeader(NamedTuple):
+    """The fixed part of a batch. Sentinels stay as on disk: -1 means "none" for the producer fields."""
+
+    base_offset: int
+    size_bytes: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; it wraps to 0 after 2^31 - 1. -1 without a sequence."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) % _SEQUENCES
+
+    @property
+    def codec(self) -> Codec:
+        try:
+            return Codec(self.attributes & CODEC_MASK)
+        except ValueError as error:
+            raise CorruptBatch(f"unknown compression codec {self.attributes & CODEC_MASK}") from error
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME_FLAG)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_FLAG)
+
+
+def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
+    """The header at `position`. Nothing in it has been checked."""
+    if position < 0 or len(buffer) - position < HEADER_BYTES:
+        raise CorruptBatch(f"{max(len(buffer) - position, 0)} bytes are too few for a batch header")
+    base_offset, length, *rest = _HEADER.unpack_from(buffer, position)
+    return BatchHeader(base_offset, length + LOG_OVERHEAD_BYTES, *rest)
+
+
+def walk(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; stops before one that is cut off, as at the end of a fetch.
+
+    Raises `CorruptBatch` at a batch that cannot be one: shorter than a header, or of another magic.
+    """
+    end = len(buffer) if end is None else min(end, len(buffer))
+    position = start
+    while end - position >= HEADER_BYTES:
+        header = read_header(buffer, position)
+        if header.magic != MAGIC:
+            raise CorruptBatch(f"magic {header.magic} at byte {position}; only 2 is supported")
+        if header.size_bytes < HEADER_BYTES:
+            raise CorruptBatch(f"a batch of {header.size_bytes} bytes at byte {position}")
+        if header.size_bytes > end - position:
+            return
+        yield position, header
+        position += header.size_bytes
+
+
+def claimed_size(buffer: ReadableBuffer, position: int = 0) -> int:
+    """The size that the first 12 bytes claim for a batch; for readers that have not got a header yet."""
+    if len(buffer) - position < LOG_OVERHEAD_BYTES:
+        raise CorruptBatch(f"{max(len(buffer) - position, 0)} bytes are too few for the length of a batch")
+    _, length = _BASE_OFFSET_AND_LENGTH.unpack_from(buffer, position)
+    return int(length) + LOG_OVERHEAD_BYTES
+
+
+def patch(buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
+    """Assign offset and leader epoch in place. The CRC covers neither."""
+    _BASE_OFFSET.pack_into(buffer, position, base_offset)
+    _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_AT, leader_epoch)
+
+
+def set_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
+    """Stamp the batch with the broker's time: timestamp type and max timestamp, then the CRC."""
+    header = read_header(buffer, position)
+    _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_FLAG)
+    set_max_timestamp(buffer, position, timestamp_ms)
+
+
+def set_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
+    """Correct the greatest timestamp of the batch, then the CRC."""
+    _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, timestamp_ms)
+    set_crc(buffer, position)
+
+
+def set_crc(buffer: bytearray | memoryview, position: int) -> None:
+    """Recompute the CRC over what it covers: from the attributes to the end of the batch."""
+    size = claimed_size(buffer, position)
+    _CRC.pack_into(buffer, position + _CRC_AT, _crc_of(buffer, position, size))
+
+
+def crc_is_valid(buffer: ReadableBuffer, position: int, header: BatchHeader) -> bool:
+    """Whether the batch is all there and its CRC-32C is right."""
+    if header.size_bytes < HEADER_BYTES or header.size_bytes > len(buffer) - position:
+        return False
+    return _crc_of(buffer, position, header.size_bytes) == header.crc
+
+
+def write_header(buffer: bytearray | memoryview, position: int, header: BatchHeader) -> None:
+    """Write all 61 bytes as given, then the CRC over the batch that follows them."""
+    base_offset, size_bytes, *rest = header
+    _HEADER.pack_into(buffer, position, base_offset, size_bytes - LOG_OVERHEAD_BYTES, *rest)
+    set_crc(buffer, position)
+
+
+def _crc_of(buffer: ReadableBuffer, position: int, size: int) -> int:
+    with memoryview(buffer) as view, view[position + _ATTRIBUTES_AT : position + size] as covered:
+        return crc32c(covered)

@@ -1,0 +1,62 @@
+"""What a topic demands of a batch, and the two possible answers. Values only; `validate` decides."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from riverlog.model.errors import ErrorCode
+from riverlog.records.batch import BatchHeader
+from riverlog.records.compression import Codec
+
+NO_TIMESTAMP_MS = -1
+_LONGEST_MS = (1 << 63) - 1
+
+
+class TimestampType(Enum):
+    """Whose clock a record's timestamp is from (`message.timestamp.type`)."""
+
+    CREATE = "CreateTime"
+    APPEND = "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """What one topic demands of a batch; the defaults are Kafka's. `codec` None is the producer's."""
+
+    max_batch_bytes: int = 1_048_588
+    timestamp_type: TimestampType = TimestampType.CREATE
+    timestamp_before_max_ms: int = _LONGEST_MS
+    timestamp_after_max_ms: int = 3_600_000
+    compacted: bool = False
+    codec: Codec | None = None
+    compression_level: int | None = None
+    validate_records: bool = False
+    decompressed_limit_bytes: int = 100 * 1024 * 1024
+
+    def timestamp_fault(self, timestamp_ms: int, now_ms: int) -> str | None:
+        """Why a create time is out of bounds at `now_ms`, or None."""
+        if timestamp_ms == NO_TIMESTAMP_MS:
+            return None
+        if now_ms - timestamp_ms > self.timestamp_before_max_ms:
+            return f"timestamp {timestamp_ms} is more than {self.timestamp_before_max_ms} ms before {now_ms}"
+        if timestamp_ms - now_ms > self.timestamp_after_max_ms:
+            return f"timestamp {timestamp_ms} is more than {self.timestamp_after_max_ms} ms after {now_ms}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Batches that may be appended. `data` is the very buffer that came in, unless it was recompressed."""
+
+    data: memoryview
+    batches: tuple[tuple[int, BatchHeader], ...]
+    record_count: int
+    max_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Why not: the code for the partition, and for single records their index and message."""
+
+    error: ErrorCode
+    message: str
+    record_errors: tuple[tuple[int, str], ...] = ()
