@@ -1,0 +1,65 @@
+"""Decode and encode messages of any API and version by their tables.
+
+Readers and writers are compiled on first use and kept. `MalformedMessage` is the only exception that `decode`
+raises for any bytes at all. Bytes after the message are the caller's business: `decode` says where it ended.
+"""
+
+import struct
+from typing import TypeVar
+
+from riverlog.model.disk import ReadableBuffer
+from riverlog.wire.primitives import MalformedMessage
+from riverlog.wire.readers import Reader, compile_reader
+from riverlog.wire.schema import Message
+from riverlog.wire.writers import Writer, compile_writer
+
+__all__ = ["MalformedMessage", "decode", "encode", "encode_into"]
+
+M = TypeVar("M", bound=Message)
+
+_readers: dict[tuple[type[Message], int], Reader] = {}
+_writers: dict[tuple[type[Message], int], Writer] = {}
+
+
+def decode(cls: type[M], version: int, data: ReadableBuffer, start: int = 0) -> tuple[M, int]:
+    """The message at `start` and the position after it.
+
+    Fields that the version lacks hold their defaults. Record data is a slice of `data`: of a `memoryview`
+    a view, so that nothing is copied.
+    """
+    reader = _readers.get((cls, version))
+    if reader is None:
+        _check_version(cls, version)
+        reader = _readers[cls, version] = compile_reader(cls, version)
+    try:
+        return reader(data, start, len(data))
+    except MalformedMessage as error:
+        raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from None
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from error
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message. Values in fields that the version lacks are left out."""
+    out = bytearray()
+    encode_into(out, message, version)
+    return bytes(out)
+
+
+def encode_into(out: bytearray, message: Message, version: int) -> None:
+    """Append the bytes of a message to `out`."""
+    cls = type(message)
+    writer = _writers.get((cls, version))
+    if writer is None:
+        _check_version(cls, version)
+        writer = _writers[cls, version] = compile_writer(cls, version)
+    try:
+        writer(message, out)
+    except (AttributeError, TypeError, struct.error) as error:
+        raise ValueError(f"{cls.__name__} v{version} cannot hold these values: {error}") from error
+
+
+def _check_version(cls: type[Message], version: int) -> None:
+    first, last = cls.VERSIONS
+    if not first <= version <= last:
+        raise ValueError(f"{cls.__name__} has the versions {first} to {last}, not {version}")

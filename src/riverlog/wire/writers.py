@@ -1,0 +1,169 @@
+"""Compile a writer for one message class and version from its field table.
+
+The writer is one flat function `write(message, out)` that appends to a `bytearray`; adjacent fields of fixed
+width (and the length before a classic string or array) share one `pack`. A value in a field that the version
+does not have is left out without a word: the tables do not say where Kafka would rather refuse.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from riverlog.wire.primitives import VARINT, id_bytes, varint
+from riverlog.wire.schema import DEFAULT, Field, Message
+from riverlog.wire.source import FORMATS, Source
+
+Writer = Callable[[Any, bytearray], None]
+
+_SCOPE: dict[str, Any] = {"VARINT": VARINT, "id_bytes": id_bytes, "pack": struct.pack, "varint": varint}
+_CLASSIC_LENGTHS = {"string": "h", "classic_string": "h", "bytes": "i", "records": "i"}
+
+
+def compile_writer(cls: type[Message], version: int) -> Writer:
+    source = Source(_SCOPE)
+    source.indent("def write(m, out):")
+    writer = _WriterSource(source, version, flexible=version >= cls.FLEXIBLE)
+    writer.struct(cls, "m")
+    source.line("return")
+    return source.function("write")
+
+
+class _WriterSource:
+    """Writes the source of one writer. `_run` holds fixed-width values that await one common pack."""
+
+    def __init__(self, source: Source, version: int, *, flexible: bool, out: str = "out") -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+        self._out = out
+        self._run: list[tuple[str, str]] = []
+
+    def struct(self, cls: type[Message], message: str) -> None:
+        tagged: list[Field] = []
+        for field in cls.FIELDS:
+            if not field.is_in(self._version):
+                continue
+            if field.is_tagged_in(self._version):
+                tagged.append(field)
+            else:
+                self._field(field, f"{message}.{field.name}")
+        if not self._flexible:
+            self._flush()
+        elif not tagged:
+            self._run.append(("b", "0"))
+            self._flush()
+        else:
+            self._flush()
+            self._tagged_fields(sorted(tagged, key=lambda field: field.tag), message)
+
+    def _field(self, field: Field, value: str) -> None:
+        nullable = field.is_nullable_in(self._version)
+        if field.array:
+            self._array(field, value, nullable)
+        elif field.struct is not None:
+            self._struct_field(field.struct, value, nullable)
+        elif field.kind == "uuid":
+            self._run.append(("16s", f"id_bytes({value})"))
+        elif field.kind in FORMATS:
+            self._run.append((FORMATS[field.kind], value))
+        else:
+            self._sized(field.kind, value, nullable)
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        letters = "".join(letter for letter, _ in self._run)
+        values = ", ".join(value for _, value in self._run)
+        if values == "0":
+            self._source.line(f"{self._out}.append(0)")
+        else:
+            self._source.line(f"{self._out} += {self._source.bound(letters, 'pack')}({values})")
+        self._run.clear()
+
+    def _varint(self, value: str) -> None:
+        self._flush()
+        self._source.line(f"{self._out} += VARINT[{value}] if {value} < 128 else varint({value})")
+
+    def _length(self, letter: str, length: str, *, compact: bool) -> None:
+        """Write a length that is in a variable, in which null is -1."""
+        if compact:
+            self._source.line(f"{length} += 1")
+            self._varint(length)
+        else:
+            self._run.append((letter, length))
+            self._flush()
+
+    def _sized(self, kind: str, value: str, nullable: bool) -> None:
+        source = self._source
+        raw, length = source.name("b"), source.name("n")
+        is_text = kind in ("string", "classic_string")
+        if nullable:
+            source.line(f"{raw} = {value}")
+            source.line(f"if {raw} is None: {raw} = b''; {length} = -1")
+            convert = f"{raw} = {raw}.encode(); " if is_text else ""
+            source.line(f"else: {convert}{length} = len({raw})")
+        else:
+            source.line(f"{raw} = {value}.encode()" if is_text else f"{raw} = {value}")
+            source.line(f"{length} = len({raw})")
+        compact = self._flexible and kind != "classic_string"
+        self._length(_CLASSIC_LENGTHS[kind], length, compact=compact)
+        source.line(f"{self._out} += {raw}")
+
+    def _array(self, field: Field, value: str, nullable: bool) -> None:
+        source = self._source
+        elements, length = source.name("a"), source.name("n")
+        source.line(f"{elements} = {value}")
+        if nullable:
+            source.line(f"if {elements} is None: {elements} = (); {length} = -1")
+            source.line(f"else: {length} = len({elements})")
+        else:
+            source.line(f"{length} = len({elements})")
+        self._length("i", length, compact=self._flexible)
+        letter = FORMATS.get(field.kind)
+        if letter is not None and field.kind != "uuid":
+            source.line(f"{self._out} += pack(f'>{{len({elements})}}{letter}', *{elements})")
+            return
+        element = source.name("m")
+        source.indent(f"for {element} in {elements}:")
+        self._field(field._replace(array=False, nullable=(1, 0)), element)
+        self._flush()
+        source.dedent()
+
+    def _struct_field(self, cls: type[Message], value: str, nullable: bool) -> None:
+        source = self._source
+        struct_name = source.name("m")
+        if not nullable:
+            source.line(f"{struct_name} = {value}")
+            self.struct(cls, struct_name)
+            return
+        self._flush()
+        source.line(f"{struct_name} = {value}")
+        source.line(f"if {struct_name} is None: {self._out}.append(255)")
+        source.indent("else:")
+        self._run.append(("b", "1"))
+        self.struct(cls, struct_name)
+        source.dedent()
+
+    def _tagged_fields(self, fields: list[Field], message: str) -> None:
+        """A field is written only when it is not the default, each behind its tag and length (KIP-482)."""
+        source = self._source
+        parts = source.name("p")
+        source.line(f"{parts} = []")
+        for field in fields:
+            source.indent(f"if {self._is_set(field, f'{message}.{field.name}')}:")
+            outer, self._out = self._out, source.name("o")
+            source.line(f"{self._out} = bytearray()")
+            self._field(field, f"{message}.{field.name}")
+            self._flush()
+            tag = source.constant("T", varint(field.tag))
+            source.line(f"{parts}.append({tag} + varint(len({self._out})) + {self._out})")
+            self._out = outer
+            source.dedent()
+        source.line(f"{self._out} += varint(len({parts})) + b''.join({parts})")
+
+    def _is_set(self, field: Field, value: str) -> str:
+        if field.default is not DEFAULT:
+            return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"
+        if field.array:
+            return f"{value} is None or {value}" if field.is_nullable_in(self._version) else value
+        return f"{value} != {self._source.constant('D', field.struct())}"  # type: ignore[misc]
