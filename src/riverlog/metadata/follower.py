@@ -1,0 +1,127 @@
+"""Follows the metadata store and keeps the image of the cluster.
+
+The only writer of the image. Changes are applied in order, one image after the other; subscribers are called
+on the event loop with the old and the new one before anybody who awaits `refresh` goes on. Not here:
+decisions; the follower never writes to the store.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.image_builder import ROOTS, ImageBuilder, parts_of
+from riverlog.metadata.layout import is_at_or_below
+from riverlog.model.metadata_store import MetadataStore, StoreError, WatchEvent, Watching
+
+_SINGLE_READS_MAX: Final = 50
+
+Subscriber = Callable[[ClusterImage, ClusterImage], None]
+
+
+class MetadataFollower:
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._image = ClusterImage()
+        self._subscribers: list[Subscriber] = []
+        self._dirty: dict[str, None] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+        self._wake = asyncio.Event()
+        self._watching: Watching | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._image
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call with (old, new) after each change. Must not block; an exception ends the following."""
+        self._subscribers.append(subscriber)
+
+    async def start(self) -> None:
+        """Read everything, then follow. Subscribers hear of the first image as a change from an empty one."""
+        self._watching = self._store.watch("/", self._on_change)
+        self._dirty.update(dict.fromkeys(ROOTS))
+        await self._apply_dirty()
+        self._task = asyncio.create_task(self._follow(), name="metadata follower")
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        for waiter in self._waiting:
+            waiter.cancel()
+
+    async def refresh(self, paths: Iterable[str] = ()) -> None:
+        """Return when the image shows at least what the store held at these paths when this was called."""
+        for path in paths:
+            self._mark(path)
+        if self._failure is not None:
+            raise StoreError("The metadata is no longer followed; restart the node.") from self._failure
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        self._wake.set()
+        await waiter
+
+    def _on_change(self, event: WatchEvent) -> None:
+        self._mark(event.path)
+        if self._dirty:
+            self._wake.set()
+
+    def _mark(self, path: str) -> None:
+        self._dirty.update(dict.fromkeys(parts_of(path)))
+
+    async def _follow(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            waiting, self._waiting = self._waiting, []
+            try:
+                await self._apply_dirty()
+            except BaseException as error:
+                self._failure = error
+                _fail(waiting + self._waiting, error)
+                raise
+            for waiter in waiting:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def _apply_dirty(self) -> None:
+        parts, self._dirty = self._dirty, {}
+        if not parts:
+            return
+        builder = ImageBuilder(self._image)
+        for part in _fewer(parts):
+            builder.apply(part, await self._store.tree(part))
+        old, new = self._image, builder.build()
+        if new is old:
+            return
+        self._image = new
+        for subscriber in self._subscribers:
+            subscriber(old, new)
+
+
+def _fewer(parts: Iterable[str]) -> list[str]:
+    """Read a root as a whole where many of its entries have changed: each read is a turn of a thread."""
+    by_root: dict[str, list[str]] = {}
+    for part in parts:
+        root = next(root for root in ROOTS if is_at_or_below(part, root))
+        by_root.setdefault(root, []).append(part)
+    fewer: list[str] = []
+    for root, entries in by_root.items():
+        fewer += [root] if root in entries or len(entries) > _SINGLE_READS_MAX else entries
+    return fewer
+
+
+def _fail(waiting: list[asyncio.Future[None]], error: BaseException) -> None:
+    for waiter in waiting:
+        if waiter.done():
+            continue
+        if isinstance(error, Exception):
+            waiter.set_exception(error)
+        else:
+            waiter.cancel()

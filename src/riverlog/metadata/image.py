@@ -1,0 +1,88 @@
+"""The cluster as one immutable value: brokers, topics with ids, partitions, configs.
+
+Handlers read it and nothing else; a change makes a new image that shares what stayed the same. Not here:
+reading the store (`loading`) and following it (`follower`). Compact on purpose: partitions in the same state
+are the same object, so an idle partition costs the pointer to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from riverlog.model.ids import NodeId
+from riverlog.model.network import Address
+
+
+class ResourceType(IntEnum):
+    """What a set of configs belongs to, by its number on the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    type: ResourceType
+    name: str
+    """For `BROKER` the node id, or the empty string for all brokers."""
+
+
+class PartitionImage(NamedTuple):
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    leader: NodeId | None
+    leader_epoch: int
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionImage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    node_id: NodeId
+    endpoints: Mapping[str, Address]
+    """Advertised address by listener name."""
+    rack: str | None = None
+
+
+NO_CONFIG: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    cluster_id: str = ""
+    version: int = 0
+    """Rises by one with each change on this node; says nothing about other nodes."""
+    controller_id: NodeId | None = None
+    brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[UUID, str] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+
+    def topic_config(self, topic: str) -> Mapping[str, str]:
+        """The topic's own settings; empty when it has none."""
+        return self.configs.get(ConfigResource(ResourceType.TOPIC, topic), NO_CONFIG)
+
+    def broker_config(self, node_id: int | None) -> Mapping[str, str]:
+        """The dynamic settings of one broker, or with `None` those of all brokers."""
+        name = "" if node_id is None else str(node_id)
+        return self.configs.get(ConfigResource(ResourceType.BROKER, name), NO_CONFIG)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+    def partition(self, topic: str, index: int) -> PartitionImage | None:
+        image = self.topics.get(topic)
+        if image is None or not 0 <= index < len(image.partitions):
+            return None
+        return image.partitions[index]

@@ -1,0 +1,67 @@
+"""Where things stand in the metadata store: the paths that Apache Kafka used in ZooKeeper.
+
+Only names; what stands inside a node is in `payloads`. The layout is kept so that the content of an embedded
+store can be exported into a ZooKeeper ensemble unchanged.
+"""
+
+from typing import Final
+
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+CONFIG: Final = "/config"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+DEFAULT_ENTITY: Final = "<default>"
+"""The name under which settings for all brokers are kept."""
+
+PERSISTENT: Final = (
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    CONFIG,
+    TOPIC_CONFIGS,
+    BROKER_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    "/config/ips",
+    "/admin",
+    "/admin/delete_topics",
+    "/cluster",
+)
+"""Nodes that always exist, parents first."""
+
+
+def broker(node_id: int) -> str:
+    return f"{BROKER_IDS}/{node_id}"
+
+
+def topic(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def partitions(name: str) -> str:
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition(name: str, index: int) -> str:
+    return f"{TOPICS}/{name}/partitions/{index}"
+
+
+def partition_state(name: str, index: int) -> str:
+    return f"{TOPICS}/{name}/partitions/{index}/state"
+
+
+def parent(path: str) -> str:
+    """The path above; that of the root is the empty string."""
+    if path == "/":
+        return ""
+    return path[: path.rindex("/")] or "/"
+
+
+def is_at_or_below(path: str, ancestor: str) -> bool:
+    return path == ancestor or ancestor == "/" or path.startswith(ancestor + "/")

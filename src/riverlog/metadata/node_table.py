@@ -1,0 +1,194 @@
+"""The tree of versioned nodes as one SQLite table. Blocking, and used from one thread.
+
+Not here: watches and sessions (see `embedded_store`). Invariants: every node but the root has its parent;
+a batch of operations is one transaction, durable when `apply` returns (write-ahead log, synchronous=FULL).
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from riverlog.metadata.layout import parent as parent_of
+from riverlog.model.errors import FormatError
+from riverlog.model.metadata_store import (
+    BadVersionError,
+    Check,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    Set,
+    StoreError,
+    Versioned,
+)
+
+FORMAT_VERSION: Final = 1
+
+_SCHEMA: Final = """
+CREATE TABLE format (version INTEGER NOT NULL);
+CREATE TABLE node (
+    parent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    ephemeral INTEGER NOT NULL,
+    next_sequence INTEGER NOT NULL,
+    PRIMARY KEY (parent, name)
+) WITHOUT ROWID;
+INSERT INTO node VALUES ('', '', x'', 0, 0, 0);
+"""
+
+
+class NodeTable:
+    def __init__(self, path: str) -> None:
+        """Open or create the database; the nodes of a session that ended without a goodbye are removed."""
+        self._path = path
+        self._db = sqlite3.connect(path, isolation_level=None, cached_statements=32)
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise FormatError(
+                f"{path} is not a usable metadata database ({error}). Restore it from a backup or an export."
+            ) from error
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        self._db.execute("BEGIN IMMEDIATE")
+        if self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'format'").fetchone() is None:
+            for statement in _SCHEMA.split(";"):
+                self._db.execute(statement)
+            self._db.execute("INSERT INTO format VALUES (?)", (FORMAT_VERSION,))
+        row = self._db.execute("SELECT max(version) FROM format").fetchone()
+        if row[0] != FORMAT_VERSION:
+            raise FormatError(
+                f"{self._path} has metadata format {row[0]}; this release knows {FORMAT_VERSION}. "
+                "Start the release that wrote it, or a newer one."
+            )
+        self._db.execute("DELETE FROM node WHERE ephemeral = 1")
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.execute("DELETE FROM node WHERE ephemeral = 1")
+        self._db.close()
+
+    def get(self, path: str) -> Versioned | None:
+        row = self._db.execute(
+            "SELECT data, version FROM node WHERE parent = ? AND name = ?", _key(path)
+        ).fetchone()
+        return None if row is None else Versioned(row[0], row[1])
+
+    def children(self, path: str) -> list[str]:
+        rows = self._db.execute("SELECT name FROM node WHERE parent = ? ORDER BY name", (path,))
+        return [name for (name,) in rows]
+
+    def tree(self, path: str) -> dict[str, Versioned]:
+        root = self.get(path)
+        if root is None:
+            return {}
+        prefix = path.rstrip("/")
+        rows = self._db.execute(
+            "SELECT parent, name, data, version FROM node"
+            " WHERE parent = ? OR (parent > ? AND parent < ?)",  # '0' follows '/' in order
+            (path, prefix + "/", prefix + "0"),
+        )
+        shared: dict[tuple[bytes, int], Versioned] = {}  # idle partitions all read alike
+        result = {path: root}
+        for above, name, data, version in rows:
+            node = shared.setdefault((data, version), Versioned(data, version))
+            result["/" + name if above == "/" else f"{above}/{name}"] = node
+        return result
+
+    def next_sequential(self, path: str) -> str:
+        """The path with the next number of its parent appended. The caller is about to create it."""
+        above = _key(parent_of(path))
+        row = self._db.execute(
+            "UPDATE node SET next_sequence = next_sequence + 1 WHERE parent = ? AND name = ?"
+            " RETURNING next_sequence - 1",
+            above,
+        ).fetchall()
+        if not row:
+            raise NoNodeError(f"Metadata node {parent_of(path)} does not exist.")
+        return f"{path}{row[0][0]:010d}"
+
+    def apply(self, operations: Sequence[Operation]) -> list[str]:
+        """Carry out all or nothing and return the paths that changed."""
+        changed: list[str] = []
+        known: set[str] = set()
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            for operation in operations:
+                self._apply_one(operation, known)
+                if not isinstance(operation, Check):
+                    changed.append(operation.path)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise StoreError(f"Metadata in {self._path} could not be written: {error}.") from error
+        except BaseException:
+            self._roll_back()
+            raise
+        return changed
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _apply_one(self, operation: Operation, known: set[str]) -> None:
+        match operation:
+            case Create(path=path):
+                self._create(operation, known)
+                known.add(path)
+            case Set(path=path, data=data, expected_version=expected):
+                self._check(path, expected)
+                self._db.execute(
+                    "UPDATE node SET data = ?, version = version + 1 WHERE parent = ? AND name = ?",
+                    (data, *_key(path)),
+                )
+            case Delete(path=path, expected_version=expected):
+                self._check(path, expected)
+                if self._db.execute("SELECT 1 FROM node WHERE parent = ? LIMIT 1", (path,)).fetchone():
+                    raise NotEmptyError(f"Metadata node {path} has children.")
+                self._db.execute("DELETE FROM node WHERE parent = ? AND name = ?", _key(path))
+                known.discard(path)
+            case Check(path=path, expected_version=expected):
+                self._check(path, expected)
+            case _:
+                assert_never(operation)
+
+    def _create(self, operation: Create, known: set[str]) -> None:
+        above, name = _key(operation.path)
+        if above not in known:
+            if self.get(above) is None:
+                raise NoNodeError(f"Metadata node {above} does not exist.")
+            known.add(above)
+        try:
+            self._db.execute(
+                "INSERT INTO node VALUES (?, ?, ?, 0, ?, 0)",
+                (above, name, operation.data, operation.ephemeral),
+            )
+        except sqlite3.IntegrityError as error:
+            raise NodeExistsError(f"Metadata node {operation.path} already exists.") from error
+
+    def _check(self, path: str, expected_version: int | None) -> None:
+        node = self.get(path)
+        if node is None:
+            raise NoNodeError(f"Metadata node {path} does not exist.")
+        if expected_version is not None and node.version != expected_version:
+            raise BadVersionError(
+                f"Metadata node {path} has version {node.version}, not the expected {expected_version}."
+            )
+
+
+def _key(path: str) -> tuple[str, str]:
+    if path == "/":
+        return "", ""
+    above, _, name = path.rpartition("/")
+    return above or "/", name

@@ -1,0 +1,195 @@
+"""What stands inside the nodes of the metadata store: JSON in the shape that Apache Kafka wrote to ZooKeeper.
+
+Pure conversions between bytes and values. Unknown fields are ignored on reading, as Kafka does.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from riverlog.model.errors import FormatError
+from riverlog.model.ids import NodeId
+from riverlog.model.network import Address
+
+
+def uuid_text(value: UUID) -> str:
+    """Kafka's spelling of a UUID: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def parse_uuid(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+class TopicNode(NamedTuple):
+    topic_id: UUID
+    replicas: tuple[tuple[NodeId, ...], ...]
+    """Of each partition, by its index."""
+
+
+class PartitionNode(NamedTuple):
+    leader: NodeId | None
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    controller_epoch: int
+
+
+class BrokerNode(NamedTuple):
+    endpoints: Mapping[str, Address]
+    security: Mapping[str, str]
+    rack: str | None
+
+
+def encode_topic(node: TopicNode) -> bytes:
+    return _encode(
+        {
+            "version": 3,
+            "topic_id": uuid_text(node.topic_id),
+            "partitions": {str(index): list(replicas) for index, replicas in enumerate(node.replicas)},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+    )
+
+
+def decode_topic(path: str, data: bytes) -> TopicNode:
+    fields = _decode(path, data)
+    try:
+        assigned: dict[str, list[int]] = fields["partitions"]
+        shared: dict[tuple[int, ...], tuple[NodeId, ...]] = {}
+        replicas = [tuple(map(NodeId, assigned[str(index)])) for index in range(len(assigned))]
+        return TopicNode(parse_uuid(fields["topic_id"]), tuple(shared.setdefault(r, r) for r in replicas))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_partition(node: PartitionNode) -> bytes:
+    return _encode(
+        {
+            "controller_epoch": node.controller_epoch,
+            "leader": -1 if node.leader is None else node.leader,
+            "version": 1,
+            "leader_epoch": node.leader_epoch,
+            "isr": list(node.isr),
+        }
+    )
+
+
+def decode_partition(path: str, data: bytes) -> PartitionNode:
+    fields = _decode(path, data)
+    try:
+        leader = fields["leader"]
+        return PartitionNode(
+            NodeId(leader) if leader >= 0 else None,
+            fields["leader_epoch"],
+            tuple(map(NodeId, fields["isr"])),
+            fields["controller_epoch"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_broker(node: BrokerNode, timestamp_ms: int) -> bytes:
+    first = next(iter(node.endpoints.values()), Address("", -1))
+    fields: dict[str, Any] = {
+        "version": 5,
+        "host": first.host,
+        "port": first.port,
+        "jmx_port": -1,
+        "timestamp": str(timestamp_ms),
+        "endpoints": [f"{name}://{address}" for name, address in node.endpoints.items()],
+        "listener_security_protocol_map": dict(node.security),
+        "features": {},
+    }
+    if node.rack is not None:
+        fields["rack"] = node.rack
+    return _encode(fields)
+
+
+def decode_broker(path: str, data: bytes) -> BrokerNode:
+    fields = _decode(path, data)
+    try:
+        return BrokerNode(
+            dict(_endpoint(text) for text in fields["endpoints"]),
+            dict(fields.get("listener_security_protocol_map", {})),
+            fields.get("rack"),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def _endpoint(text: str) -> tuple[str, Address]:
+    name, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    return name, Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def encode_config(values: Mapping[str, str]) -> bytes:
+    return _encode({"version": 1, "config": dict(values)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    try:
+        return dict(_decode(path, data).get("config", {}))
+    except (TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_controller(node_id: int, timestamp_ms: int) -> bytes:
+    return _encode(
+        {"version": 2, "brokerid": node_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
+    )
+
+
+def decode_controller(path: str, data: bytes) -> NodeId:
+    try:
+        return NodeId(int(_decode(path, data)["brokerid"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(path: str, data: bytes) -> str:
+    try:
+        return str(_decode(path, data)["id"])
+    except (KeyError, TypeError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_producer_ids(node_id: int, first: int, last: int) -> bytes:
+    return _encode({"version": 1, "broker": node_id, "block_start": str(first), "block_end": str(last)})
+
+
+def decode_producer_ids(path: str, data: bytes) -> tuple[int, int]:
+    """The first and the last id of the block that was given out most recently."""
+    fields = _decode(path, data)
+    try:
+        return int(fields["block_start"]), int(fields["block_end"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
+
+
+def _encode(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _decode(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(data)
+    except ValueError as error:
+        raise _malformed(path, error) from error
+    if not isinstance(fields, dict):
+        raise _malformed(path, f"{type(fields).__name__} instead of an object")
+    return fields
+
+
+def _malformed(path: str, reason: object) -> FormatError:
+    return FormatError(
+        f"Metadata node {path} cannot be understood ({reason}). "
+        "Restore the metadata from a backup or an export."
+    )
