@@ -1,0 +1,64 @@
+"""Keeps reads of old data off the event loop: asks the kernel whether bytes are in memory, and warms them.
+
+`sendfile` and `pread` of a page that is not in the page cache wait for the disk, and with them every other
+client of the loop. A read with RWF_NOWAIT fails instead of waiting, so it tells; a thread then reads the
+range once. File systems that cannot tell (or systems without the call) count as warm.
+"""
+
+import asyncio
+import errno
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+_CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_WARM_STEP_BYTES = 256 * 1024
+
+
+def read_if_warm(descriptor: int, position: int, length: int) -> bytes | None:
+    """The bytes, or None when reading them now would wait for the disk (or ends before `length`)."""
+    if _NOWAIT is None:
+        return os.pread(descriptor, length, position)
+    buffer = bytearray(length)
+    try:
+        count = os.preadv(descriptor, [buffer], position, _NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno in _CANNOT_TELL:
+            return os.pread(descriptor, length, position)
+        raise
+    return bytes(buffer) if count == length else None
+
+
+def is_warm(descriptor: int, position: int, length: int) -> bool:
+    """Whether the first and the last byte of a range can be read without waiting for the disk."""
+    return (
+        read_if_warm(descriptor, position, 1) is not None
+        and read_if_warm(descriptor, position + length - 1, 1) is not None
+    )
+
+
+class ColdReader:
+    """Reads ranges into the page cache on threads of its own."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="riverlog-cold-read")
+
+    def warm(self, descriptor: int, position: int, length: int) -> "asyncio.Future[None]":
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._threads, _read_through, descriptor, position, length)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _read_through(descriptor: int, position: int, length: int) -> None:
+    end = position + length
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_WILLNEED)
+    while position < end:
+        count = len(os.pread(descriptor, min(_WARM_STEP_BYTES, end - position), position))
+        if count == 0:
+            return
+        position += count

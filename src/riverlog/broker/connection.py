@@ -1,0 +1,224 @@
+"""One client connection: requests in, replies out in the order of the requests.
+
+Requests may be pipelined. A request that is answered at once costs no task and no future. While a request
+that must not be overtaken is in progress, later ones stay unread; a produce that waits for its
+acknowledgement and a fetch that waits for data have had their effect already and let later requests start
+(Kafka reads nothing further in either case). Replies in progress and bytes waiting to be sent are bounded:
+beyond the bound the socket is not read, and the client feels it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from riverlog.broker.cold_reads import ColdReader
+from riverlog.broker.context import HangUp, Parts
+from riverlog.broker.inbound import Inbound, InvalidFrameSizeError
+from riverlog.broker.outbound import Outbound
+from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.model.network import Address, Socket
+
+_REPLIES_PENDING_MAX = 100
+_QUEUED_BYTES_MAX = 2 * 1024**2
+
+Answer = Parts | HangUp | None
+"""A reply, a reason to close, or nothing at all (acks=0)."""
+
+
+class Later(NamedTuple):
+    """The answer is in the making. Cancelled when the connection closes first."""
+
+    answer: "asyncio.Future[Answer]"
+    may_be_overtaken: bool
+
+
+class Origin(NamedTuple):
+    """Where a request came from."""
+
+    peer: Address
+    listener_name: str
+
+
+class Answering(Protocol):
+    def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later: ...
+
+
+class Connection:
+    __slots__ = (
+        "_answering",
+        "_blocking",
+        "_hang_up_reason",
+        "_inbound",
+        "_is_reading",
+        "_loop",
+        "_memory",
+        "_on_closed",
+        "_outbound",
+        "_pending",
+        "_socket",
+        "_waits_for_memory",
+        "is_closed",
+        "last_active_s",
+        "origin",
+    )
+
+    def __init__(
+        self,
+        socket: Socket,
+        listener_name: str,
+        answering: Answering,
+        memory: ReceiveMemory,
+        cold_reader: ColdReader,
+        *,
+        frame_bytes_max: int,
+        on_closed: Callable[["Connection", str], None],
+    ) -> None:
+        self.origin = Origin(socket.peer, listener_name)
+        self.is_closed = False
+        self._socket = socket
+        self._answering = answering
+        self._memory = memory
+        self._inbound = Inbound(memory, frame_bytes_max)
+        self._outbound = Outbound(socket, cold_reader, on_progress=self._advance, on_broken=self.close)
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._pending: deque[Parts | Later] = deque()
+        self._blocking: asyncio.Future[Answer] | None = None
+        self._hang_up_reason: str | None = None
+        self._waits_for_memory = False
+        self._is_reading = True
+        self.last_active_s = self._loop.time()
+        socket.on_readable(self._on_readable)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is in progress: the client owes us the next request."""
+        return not self._pending and self._outbound.is_empty
+
+    @property
+    def holds_memory(self) -> bool:
+        return self._inbound.holds_memory
+
+    def close(self, reason: str) -> None:
+        """Close at once; replies not yet sent are lost and waits are given up."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._socket.close()
+        self._outbound.drop()
+        self._inbound.drop()
+        for pending in self._pending:
+            if isinstance(pending, Later):
+                pending.answer.cancel()
+        self._pending.clear()
+        self._on_closed(self, reason)
+
+    def _on_readable(self) -> None:
+        try:
+            received = self._inbound.fill(self._socket)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(error.strerror or str(error))
+            return
+        if received == 0:
+            self.close("")
+            return
+        self.last_active_s = self._loop.time()
+        self._advance()
+
+    def _advance(self) -> None:
+        """Answer the requests that are here, send what can be sent, and read on if there is room."""
+        if self.is_closed:
+            return
+        try:
+            while self._may_start():
+                frame = self._inbound.next_frame()
+                if frame is None:
+                    break
+                self._take(self._answering.dispatch(frame, self.origin))
+            has_room = self._inbound.settle()
+        except InvalidFrameSizeError as error:
+            self._hang_up_reason = str(error)
+            has_room = False
+        if not self._outbound.is_empty:
+            self._outbound.flush()
+        self._after_flush(has_room)
+
+    def _may_start(self) -> bool:
+        return (
+            self._blocking is None
+            and self._hang_up_reason is None
+            and len(self._pending) < _REPLIES_PENDING_MAX
+            and self._outbound.queued_bytes < _QUEUED_BYTES_MAX
+        )
+
+    def _take(self, answer: Answer | Later) -> None:
+        if type(answer) is list:
+            if self._pending:
+                self._pending.append(answer)
+            else:
+                self._outbound.queue(answer)
+        elif isinstance(answer, Later):
+            self._pending.append(answer)
+            if not answer.may_be_overtaken:
+                self._blocking = answer.answer
+            answer.answer.add_done_callback(self._on_answered)
+        elif isinstance(answer, HangUp):
+            self._hang_up_reason = answer.reason
+
+    def _on_answered(self, answered: "asyncio.Future[Answer]") -> None:
+        if self.is_closed:
+            return
+        if self._blocking is answered:
+            self._blocking = None
+        while self._pending:
+            head = self._pending[0]
+            if isinstance(head, Later):
+                if not head.answer.done():
+                    break
+                self._queue_answer(head.answer)
+                if self._hang_up_reason is not None:
+                    break
+            else:
+                self._outbound.queue(head)
+            self._pending.popleft()
+        self._advance()
+
+    def _queue_answer(self, answered: "asyncio.Future[Answer]") -> None:
+        answer = HangUp("the request was given up") if answered.cancelled() else answered.result()
+        if type(answer) is list:
+            self._outbound.queue(answer)
+        elif isinstance(answer, HangUp):
+            self._hang_up_reason = answer.reason
+            self._drop_pending()
+
+    def _drop_pending(self) -> None:
+        """The reply at the head will never come, so none after it may be sent either."""
+        for pending in self._pending:
+            if isinstance(pending, Later):
+                pending.answer.cancel()
+        self._pending.clear()
+
+    def _after_flush(self, has_room: bool) -> None:
+        if self.is_closed:
+            return
+        if self._hang_up_reason is not None:
+            if self.is_idle:
+                self.close(self._hang_up_reason)
+                return
+            has_room = False
+        elif not has_room and not self._waits_for_memory:
+            self._waits_for_memory = True
+            self._memory.when_released(self._on_memory_released)
+        self._read_on(has_room and self._may_start())
+
+    def _on_memory_released(self) -> None:
+        self._waits_for_memory = False
+        self._loop.call_soon(self._advance)
+
+    def _read_on(self, reading: bool) -> None:
+        if reading is not self._is_reading:
+            self._is_reading = reading
+            self._socket.on_readable(self._on_readable if reading else None)

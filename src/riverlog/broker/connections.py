@@ -1,0 +1,120 @@
+"""All connections of a node: who may connect, who has been idle for too long, and closing them all.
+
+Limits are counted before anything is read: a connection above `max.connections` or its address's share is
+closed at once (Kafka leaves the former waiting in the listen queue, where the client sees nothing). Idle
+connections are found by a scan that looks at a bounded number per turn, not by a timer each.
+"""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from riverlog.broker.cold_reads import ColdReader
+from riverlog.broker.complaints import Complaints
+from riverlog.broker.connection import Answering, Connection
+from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.model.clock import Clock
+from riverlog.model.metrics import Metrics
+from riverlog.model.network import Socket
+
+_logger = logging.getLogger(__name__)
+_SCANNED_PER_TURN = 1000
+_STALLED_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    request_bytes_max: int = 100 * 1024**2
+    connections_max: int = 2**31 - 1
+    per_address_max: int = 2**31 - 1
+    per_address_overrides: Mapping[str, int] = field(default_factory=dict)
+    idle_ms_max: int | None = 10 * 60 * 1000
+
+
+class Connections:
+    def __init__(
+        self,
+        answering: Answering,
+        limits: ConnectionLimits,
+        *,
+        memory: ReceiveMemory,
+        cold_reader: ColdReader,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._answering = answering
+        self._limits = limits
+        self._memory = memory
+        self._cold_reader = cold_reader
+        self._clock = clock
+        self._open: set[Connection] = set()
+        self._to_scan: deque[Connection] = deque()
+        self._per_address: Counter[str] = Counter()
+        self._complaints = Complaints(_logger, clock.monotonic_s)
+        self._accepted = metrics.counter("riverlog_connections_accepted_total")
+        self._refused = metrics.counter("riverlog_connections_refused_total")
+        metrics.gauge("riverlog_connections", lambda: len(self._open))
+        metrics.gauge("riverlog_receive_bytes_reserved", lambda: memory.reserved_bytes)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def accept(self, socket: Socket, listener_name: str) -> None:
+        host = socket.peer.host
+        allowed = self._limits.per_address_overrides.get(host, self._limits.per_address_max)
+        if len(self._open) >= self._limits.connections_max or self._per_address[host] >= allowed:
+            self._refused.add()
+            self._complaints.complain("refused %s: there are too many connections", socket.peer)
+            socket.close()
+            self._forget_address_if_unused(host)
+            return
+        self._accepted.add()
+        self._per_address[host] += 1
+        connection = Connection(
+            socket,
+            listener_name,
+            self._answering,
+            self._memory,
+            self._cold_reader,
+            frame_bytes_max=self._limits.request_bytes_max,
+            on_closed=self._on_closed,
+        )
+        self._open.add(connection)
+        self._to_scan.append(connection)
+
+    def close_idle(self) -> None:
+        """One turn of the scan; call it every few seconds."""
+        now_s = self._clock.monotonic_s()
+        for _ in range(min(_SCANNED_PER_TURN, len(self._to_scan))):
+            connection = self._to_scan.popleft()
+            if connection.is_closed:
+                continue
+            silent_s = now_s - connection.last_active_s
+            idle_ms_max = self._limits.idle_ms_max
+            if idle_ms_max is not None and connection.is_idle and silent_s * 1000 > idle_ms_max:
+                connection.close("idle")
+            elif self._memory.is_short and connection.holds_memory and silent_s > _STALLED_S:
+                self._complaints.complain(
+                    "closed %s: its request stopped arriving while others wait for the memory it holds",
+                    connection.origin.peer,
+                )
+                connection.close("stalled")
+            else:
+                self._to_scan.append(connection)
+
+    def close(self) -> None:
+        for connection in list(self._open):
+            connection.close("the broker stops")
+
+    def _on_closed(self, connection: Connection, reason: str) -> None:
+        self._open.discard(connection)
+        host = connection.origin.peer.host
+        self._per_address[host] -= 1
+        self._forget_address_if_unused(host)
+        if reason:
+            _logger.debug("closed %s: %s", connection.origin.peer, reason)
+
+    def _forget_address_if_unused(self, host: str) -> None:
+        if self._per_address[host] <= 0:
+            del self._per_address[host]

@@ -1,0 +1,24 @@
+"""What a handler is told about a request beside its body, and what it may return instead of a reply."""
+
+from typing import NamedTuple
+
+from riverlog.model.disk import FileSlice, ReadableBuffer
+from riverlog.model.network import Address
+from riverlog.wire.framing import RequestHeader
+
+Parts = list[ReadableBuffer | FileSlice]
+"""A whole reply frame in sending order; slices of files are sent without being copied."""
+
+
+class RequestContext(NamedTuple):
+    header: RequestHeader
+    version: int
+    listener_name: str
+    peer: Address
+    client_id: str | None
+
+
+class HangUp(NamedTuple):
+    """The handler has no reply that the protocol allows: the connection is closed, as Kafka does."""
+
+    reason: str

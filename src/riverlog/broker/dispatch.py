@@ -1,0 +1,102 @@
+"""From a frame to an answer: header, route, version, body, handler, reply.
+
+Bytes that Apache Kafka does not answer (an unknown API or version, a malformed body) close the connection
+and leave a log line. This is the one place of the broker with a broad `except`: a bug in a handler becomes
+UNKNOWN_SERVER_ERROR where the reply has a place for it, and otherwise a closed connection; produce is never
+answered that way, because clients take it for a fresh failure and write their records twice.
+"""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+from riverlog.broker.complaints import Complaints
+from riverlog.broker.connection import Answer, Later, Origin
+from riverlog.broker.context import HangUp, RequestContext
+from riverlog.broker.handlers.api_versions import unsupported_version_reply
+from riverlog.broker.routes import Route
+from riverlog.model.clock import Clock
+from riverlog.model.errors import ErrorCode
+from riverlog.model.metrics import Metrics
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.codec import MalformedMessage
+from riverlog.wire.framing import RequestHeader, decode_request_header
+
+_logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    def __init__(self, routes: Mapping[int, Route], clock: Clock, metrics: Metrics) -> None:
+        self._routes = routes
+        self._complaints = Complaints(_logger, clock.monotonic_s)
+        self._requests = {
+            key: metrics.counter("riverlog_requests_total", api=each.api.name) for key, each in routes.items()
+        }
+        self._refused = metrics.counter("riverlog_requests_refused_total")
+        self._failed = metrics.counter("riverlog_requests_failed_total")
+
+    def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
+        try:
+            header, start = decode_request_header(frame)
+        except MalformedMessage as error:
+            return self._refuse(origin, f"malformed request header: {error}")
+        route = self._routes.get(header.api_key)
+        if route is None:
+            return self._refuse(origin, f"API {header.api_key} is not served")
+        version = header.api_version
+        if not route.served_version_min <= version <= route.api.max_version:
+            if header.api_key == ApiKey.API_VERSIONS:
+                return unsupported_version_reply(header.correlation_id)
+            return self._refuse(origin, f"version {version} of {route.api.name} is not served")
+        try:
+            request = route.decode(frame, version, start)
+        except MalformedMessage as error:
+            return self._refuse(origin, f"malformed {route.api.name} v{version}: {error}")
+        self._requests[header.api_key].add()
+        return self._answer(route, request, header, origin)
+
+    def _answer(self, route: Route, request: Any, header: RequestHeader, origin: Origin) -> Answer | Later:
+        version = header.api_version
+        context = RequestContext(header, version, origin.listener_name, origin.peer, header.client_id)
+        try:
+            response = route.handler.handle(request, context)
+            if response is None:
+                return None
+            if inspect.isawaitable(response):
+                finishing = asyncio.get_running_loop().create_task(self._finish(route, response, context))
+                return Later(finishing, route.may_be_overtaken)
+            return self._encode(route, response, context)
+        except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+            return self._failure(route, context)
+
+    async def _finish(self, route: Route, response: Awaitable[Any], context: RequestContext) -> Answer:
+        try:
+            return self._encode(route, await response, context)
+        except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+            return self._failure(route, context)
+
+    def _encode(self, route: Route, response: Any, context: RequestContext) -> Answer:
+        if response is None:
+            return None
+        if type(response) is HangUp:
+            self._complaints.complain("closed %s: %s", context.peer, response.reason)
+            return response
+        return route.encode(context.version, context.header.correlation_id, response)
+
+    def _refuse(self, origin: Origin, reason: str) -> HangUp:
+        self._refused.add()
+        self._complaints.complain("closed %s: %s", origin.peer, reason)
+        return HangUp(reason)
+
+    def _failure(self, route: Route, context: RequestContext) -> Answer:
+        self._failed.add()
+        _logger.exception("%s v%d failed; this is a bug", route.api.name, context.version)
+        if route.api.key == ApiKey.PRODUCE:
+            return HangUp("produce failed")
+        response = route.api.response()
+        if not hasattr(response, "error_code"):
+            return HangUp(f"{route.api.name} failed")
+        response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return route.encode(context.version, context.header.correlation_id, response)

@@ -1,0 +1,112 @@
+"""The receiving half of a connection: bytes in, whole request frames out.
+
+A frame is handed out as a writable view and is valid until the next call: a produce request is patched and
+written to its log from where it was received. Memory grows with the bytes that have really arrived, never
+with the size that a client merely announces.
+"""
+
+import struct
+
+from riverlog.broker.receive_memory import SCRATCH_BYTES, ReceiveMemory
+from riverlog.model.network import Socket
+
+_SIZE = struct.Struct(">i")
+_FIRST_CAPACITY_BYTES = 1024**2
+_NOTHING = memoryview(b"")
+
+
+class InvalidFrameSizeError(ValueError):
+    """The announced size is negative or above `socket.request.max.bytes`."""
+
+
+class Inbound:
+    __slots__ = ("_end", "_frame_bytes_max", "_memory", "_own", "_reserved_bytes", "_start", "_view")
+
+    def __init__(self, memory: ReceiveMemory, frame_bytes_max: int) -> None:
+        self._memory = memory
+        self._frame_bytes_max = frame_bytes_max
+        self._own: bytearray | None = None
+        self._view = _NOTHING
+        self._start = 0
+        self._end = 0
+        self._reserved_bytes = 0
+
+    @property
+    def holds_memory(self) -> bool:
+        return self._reserved_bytes > 0
+
+    def fill(self, socket: Socket) -> int:
+        """Receive once. 0 means that the peer has closed; `BlockingIOError` that nothing is there."""
+        if self._own is None:
+            scratch = self._memory.scratch
+            received = socket.recv_into(scratch)
+            self._view = scratch
+            self._start = 0
+            self._end = received
+            return received
+        received = socket.recv_into(self._view[self._end :])
+        self._end += received
+        return received
+
+    def next_frame(self) -> memoryview | None:
+        start = self._start
+        if self._end - start < 4:
+            return None
+        end = start + 4 + self._frame_bytes(start)
+        if end > self._end:
+            return None
+        self._start = end
+        return self._view[start + 4 : end]
+
+    def settle(self) -> bool:
+        """Keep what has not been handed out, out of the scratch that others use next, and make room.
+
+        False when the room must be waited for (`ReceiveMemory.when_released`); then settle again.
+        """
+        left = self._end - self._start
+        if left == 0:
+            self.drop()
+            return True
+        need = 4 if left < 4 else 4 + self._frame_bytes(self._start)
+        reserve = need if need > SCRATCH_BYTES and need > left else 0
+        if reserve != self._reserved_bytes:
+            self._unreserve()
+            if not self._memory.reserve(reserve):
+                self._keep(left, left)
+                return False
+            self._reserved_bytes = reserve
+        capacity = max(left, min(need, max(_FIRST_CAPACITY_BYTES, 2 * left)))
+        if self._own is None or self._start or len(self._view) < capacity:
+            self._keep(left, capacity)
+        return True
+
+    def drop(self) -> None:
+        """Forget everything and give the memory back."""
+        if self._own is not None:
+            self._view = _NOTHING
+            self._memory.give_back(self._own)
+            self._own = None
+        self._view = _NOTHING
+        self._start = self._end = 0
+        self._unreserve()
+
+    def _keep(self, left: int, capacity: int) -> None:
+        kept = self._memory.take(capacity)
+        view = memoryview(kept)[:capacity]
+        view[:left] = self._view[self._start : self._end]
+        if self._own is not None:
+            self._memory.give_back(self._own)
+        self._own, self._view, self._start, self._end = kept, view, 0, left
+
+    def _unreserve(self) -> None:
+        if self._reserved_bytes:
+            released, self._reserved_bytes = self._reserved_bytes, 0
+            self._memory.release(released)
+
+    def _frame_bytes(self, start: int) -> int:
+        (size,) = _SIZE.unpack_from(self._view, start)
+        if not 0 <= size <= self._frame_bytes_max:
+            raise InvalidFrameSizeError(
+                f"a request of {size} bytes; at most {self._frame_bytes_max} are taken"
+            )
+        return int(size)

@@ -1,0 +1,156 @@
+"""The network port on an asyncio event loop: our own non-blocking sockets with `add_reader`/`add_writer`.
+
+No transports and no streams: they copy bulk data and hide `sendfile` (see ADR 0001). A socket's callbacks
+are always removed before its descriptor is closed, so that the loop never polls a descriptor that the
+kernel has given to somebody else.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from riverlog.model.disk import ReadableBuffer
+from riverlog.model.network import Address, Listening, Socket
+
+_ACCEPTS_PER_TURN = 64
+_DESCRIPTORS_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_ACCEPT_PAUSE_S = 0.5
+
+
+class AsyncNetwork:
+    """Listens on the running event loop."""
+
+    def __init__(
+        self,
+        *,
+        backlog: int = 50,
+        send_buffer_bytes: int | None = None,
+        receive_buffer_bytes: int | None = None,
+    ) -> None:
+        self._backlog = backlog
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+
+    def listen(self, address: Address, on_accept: Callable[[Socket], None]) -> Listening:
+        family, _, _, _, resolved = socket.getaddrinfo(
+            address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        server = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Buffer sizes are inherited by the accepted sockets, and the window is agreed on at accept.
+            if self._send_buffer_bytes is not None:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+            if self._receive_buffer_bytes is not None:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+            server.setblocking(False)
+            server.bind(resolved)
+            server.listen(self._backlog)
+        except BaseException:
+            server.close()
+            raise
+        return AsyncListening(server, asyncio.get_running_loop(), on_accept)
+
+
+class AsyncListening:
+    def __init__(
+        self, server: socket.socket, loop: asyncio.AbstractEventLoop, on_accept: Callable[[Socket], None]
+    ) -> None:
+        self._server = server
+        self._loop = loop
+        self._on_accept = on_accept
+        self._resuming: asyncio.TimerHandle | None = None
+        host, port = server.getsockname()[:2]
+        self._address = Address(host, port)
+        loop.add_reader(server.fileno(), self._accept_waiting)
+
+    @property
+    def address(self) -> Address:
+        return self._address
+
+    def close(self) -> None:
+        if self._server.fileno() < 0:
+            return
+        if self._resuming is not None:
+            self._resuming.cancel()
+        self._loop.remove_reader(self._server.fileno())
+        self._server.close()
+
+    def _accept_waiting(self) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, peer = self._server.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _DESCRIPTORS_EXHAUSTED:
+                    self._pause()
+                    return
+                continue  # The peer has gone between the handshake and the accept.
+            self._on_accept(AsyncSocket(accepted, Address(peer[0], peer[1]), self._loop))
+            if self._server.fileno() < 0:
+                return
+
+    def _pause(self) -> None:
+        """Out of descriptors: a listener left readable would spin the loop until some are free again."""
+        self._loop.remove_reader(self._server.fileno())
+        self._resuming = self._loop.call_later(_ACCEPT_PAUSE_S, self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = None
+        self._loop.add_reader(self._server.fileno(), self._accept_waiting)
+
+
+class AsyncSocket:
+    __slots__ = ("_descriptor", "_loop", "_peer", "_reading", "_socket", "_writing")
+
+    def __init__(self, accepted: socket.socket, peer: Address, loop: asyncio.AbstractEventLoop) -> None:
+        accepted.setblocking(False)
+        with contextlib.suppress(OSError):
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket = accepted
+        self._descriptor = accepted.fileno()
+        self._peer = peer
+        self._loop = loop
+        self._reading = False
+        self._writing = False
+
+    @property
+    def peer(self) -> Address:
+        return self._peer
+
+    def recv_into(self, buffer: memoryview) -> int:
+        return self._socket.recv_into(buffer)
+
+    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
+        return self._socket.send(data, socket.MSG_MORE if more else 0)
+
+    def sendfile(self, descriptor: int, position: int, length: int) -> int:
+        return os.sendfile(self._descriptor, descriptor, position, length)
+
+    def on_readable(self, callback: Callable[[], None] | None) -> None:
+        if callback is not None:
+            self._loop.add_reader(self._descriptor, callback)
+            self._reading = True
+        elif self._reading:
+            self._loop.remove_reader(self._descriptor)
+            self._reading = False
+
+    def on_writable(self, callback: Callable[[], None] | None) -> None:
+        if callback is not None:
+            self._loop.add_writer(self._descriptor, callback)
+            self._writing = True
+        elif self._writing:
+            self._loop.remove_writer(self._descriptor)
+            self._writing = False
+
+    def close(self) -> None:
+        if self._socket.fileno() < 0:
+            return
+        self.on_readable(None)
+        self.on_writable(None)
+        self._socket.close()

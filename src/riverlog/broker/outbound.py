@@ -1,0 +1,183 @@
+"""The sending half of a connection: queued reply parts out, in order, without copying records.
+
+Small parts are joined into one send; a large slice of a file follows its head by `sendfile`. One turn of
+the event loop sends a bounded number of bytes, so that a bulk reader does not hold up the others, and a
+slice that is not in the page cache is read by a thread first. A slice in the queue keeps its file open.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from riverlog.broker.cold_reads import ColdReader, is_warm, read_if_warm
+from riverlog.broker.context import Parts
+from riverlog.model.disk import FileSlice, ReadableBuffer
+from riverlog.model.network import Socket
+
+_TURN_BYTES = 1024**2
+_JOIN_BYTES = 64 * 1024
+_SMALL_SLICE_BYTES = 8 * 1024
+_CUT_SHORT = "a log file ended before the records that were promised"
+
+
+class Outbound:
+    __slots__ = (
+        "_cold_reader",
+        "_head_is_warm",
+        "_loop",
+        "_on_broken",
+        "_on_progress",
+        "_queue",
+        "_socket",
+        "_suspended",
+        "queued_bytes",
+    )
+
+    def __init__(
+        self,
+        socket: Socket,
+        cold_reader: ColdReader,
+        *,
+        on_progress: Callable[[], None],
+        on_broken: Callable[[str], None],
+    ) -> None:
+        self._socket = socket
+        self._cold_reader = cold_reader
+        self._on_progress = on_progress
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[ReadableBuffer | FileSlice] = deque()
+        self._suspended = False
+        self._head_is_warm = False
+        """A thread has just read the head: do not ask again, or a file cut short would be asked for ever."""
+        self.queued_bytes = 0
+        """Bytes that wait in memory; slices of files are not among them."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._queue
+
+    def queue(self, parts: Parts) -> None:
+        for part in parts:
+            if type(part) is not FileSlice:
+                self.queued_bytes += len(part)
+        self._queue.extend(parts)
+
+    def flush(self) -> None:
+        """Send until the queue is empty, the socket is full, or this turn has sent its share."""
+        if self._suspended:
+            return
+        share = _TURN_BYTES
+        try:
+            while self._queue:
+                if share <= 0:
+                    self._suspended = True
+                    self._loop.call_soon(self._resume)
+                    return
+                sent = self._send_head(share)
+                if sent is None:
+                    return
+                share -= sent
+        except (BlockingIOError, InterruptedError):
+            self._suspended = True
+            self._socket.on_writable(self._on_writable)
+        except OSError as error:
+            self._on_broken(error.strerror or str(error))
+
+    def drop(self) -> None:
+        self._queue.clear()
+        self._suspended = True
+
+    def _send_head(self, share: int) -> int | None:
+        """Bytes sent, or None when sending goes on later, in another callback."""
+        head = self._queue[0]
+        if type(head) is FileSlice and head.length > _SMALL_SLICE_BYTES:
+            return self._send_slice(head, share)
+        data = self._gather()
+        if data is None:
+            assert type(head) is FileSlice
+            self._warm_first(head, head.length)
+            return None
+        self._queue.appendleft(data)
+        sent = self._socket.send(data, more=len(self._queue) > 1)
+        self._queue.popleft()
+        self.queued_bytes -= sent
+        if sent < len(data):
+            self._queue.appendleft(memoryview(data)[sent:])
+        return sent
+
+    def _gather(self) -> ReadableBuffer | None:
+        """The parts at the head that are small enough to join; None when the first of them is cold."""
+        queue = self._queue
+        first = queue[0]
+        if type(first) is not FileSlice and (len(queue) == 1 or len(first) >= _JOIN_BYTES):
+            return queue.popleft()  # type: ignore[return-value]
+        parts: list[ReadableBuffer] = []
+        size = 0
+        while queue and size < _JOIN_BYTES:
+            head = queue[0]
+            if type(head) is FileSlice:
+                data = self._read_small(head)
+                if data is None:
+                    break
+                self.queued_bytes += len(data)
+                parts.append(data)
+                size += len(data)
+            else:
+                parts.append(head)  # type: ignore[arg-type]
+                size += len(head)
+            queue.popleft()
+        return b"".join(parts) if parts else None
+
+    def _read_small(self, part: FileSlice) -> bytes | None:
+        if part.length > _SMALL_SLICE_BYTES:
+            return None
+        if not self._head_is_warm:
+            return read_if_warm(part.file.fileno(), part.position, part.length)
+        self._head_is_warm = False
+        data = part.file.pread(part.length, part.position)
+        if len(data) < part.length:
+            raise OSError(_CUT_SHORT)
+        return data
+
+    def _send_slice(self, part: FileSlice, share: int) -> int | None:
+        length = min(part.length, share)
+        descriptor = part.file.fileno()
+        if not self._head_is_warm and not is_warm(descriptor, part.position, length):
+            self._warm_first(part, length)
+            return None
+        sent = self._socket.sendfile(descriptor, part.position, length)
+        self._head_is_warm = False
+        if sent == 0:
+            raise OSError(_CUT_SHORT)
+        if sent == part.length:
+            self._queue.popleft()
+        else:
+            self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
+        return sent
+
+    def _warm_first(self, part: FileSlice, length: int) -> None:
+        self._suspended = True
+        warming = self._cold_reader.warm(part.file.fileno(), part.position, length)
+        warming.add_done_callback(self._on_warmed)
+
+    def _on_warmed(self, warming: "asyncio.Future[None]") -> None:
+        if warming.cancelled():
+            return
+        error = warming.exception()
+        if error is not None:
+            self._on_broken(f"records could not be read: {error}")
+            return
+        self._head_is_warm = True
+        self._resume()
+
+    def _on_writable(self) -> None:
+        self._socket.on_writable(None)
+        self._resume()
+
+    def _resume(self) -> None:
+        if not self._queue:
+            return
+        self._suspended = False
+        self.flush()
+        self._on_progress()
