@@ -17,7 +17,7 @@ _VARINT_MAX: Final = (1 << 31) - 1
 _ZERO_ID: Final = bytes(16)
 
 
-class MalformedMessage(ValueError):
+class MalformedMessage(ValueError):  # noqa: N818 - named for what the bytes are
     """The bytes are not a message of the version they claim to be."""
 
 
