@@ -1,0 +1,205 @@
+"""Exit codes, and the one place where a failure becomes an error line and a code.
+
+Commands raise `CommandError`, or let KafkaException and RiverlogError pass; `reported_failures` at the top of
+the command tree turns each into a message that says what happened and what to do next. What the option
+parser complains about itself is reported in the same way.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from riverlog.model.errors import ConfigError, ErrorCode, RiverlogError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    AUTHENTICATION = 3
+    NOT_FOUND = 4
+    CONNECTION = 5
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """Why a command cannot go on, in words for the person who typed it."""
+
+    def __init__(self, message: str, *, remedy: str = "", code: ExitCode = ExitCode.FAILURE) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.code = code
+
+
+def usage(message: str, *, remedy: str = "") -> CommandError:
+    return CommandError(message, remedy=remedy, code=ExitCode.USAGE)
+
+
+def from_kafka(error: "KafkaError", doing: str = "") -> CommandError:
+    """The failure that a client or broker error stands for; `doing` names the interrupted work."""
+    reason = _reason(error)
+    code, remedy = _MEANINGS.get(error.name(), (ExitCode.FAILURE, ""))
+    return CommandError(f"{doing}: {reason}" if doing else reason, remedy=remedy, code=code)
+
+
+@contextmanager
+def reported_failures() -> Iterator[None]:
+    """Report whatever escapes from a command, and end the program with the matching exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except CommandError as failure:
+        _raise_if_debugging()
+        _report(failure)
+        raise typer.Exit(failure.code) from None
+    except RiverlogError as error:
+        _raise_if_debugging()
+        code = ExitCode.USAGE if isinstance(error, ConfigError) else ExitCode.FAILURE
+        _report(CommandError(str(error), code=code))
+        raise typer.Exit(code) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        _silence_stdout()
+        raise typer.Exit(ExitCode.OK) from None
+    except (OSError, UnicodeError) as error:
+        _raise_if_debugging()
+        _report(CommandError(_os_reason(error)))
+        raise typer.Exit(ExitCode.FAILURE) from None
+    except Exception as error:
+        # The edge of the program: a librdkafka exception is translated, the parser's own go on to it, and
+        # anything else is a bug that must still not end in a traceback for the person.
+        if _belongs_to_parser(error) or os.environ.get("RIVERLOG_DEBUG"):
+            raise
+        translated = _from_foreign(error)
+        _report(translated)
+        raise typer.Exit(translated.code) from None
+
+
+def is_usage_error(error: Exception) -> bool:
+    """Whether the option parser raised it. Its classes are private to typer; what they can do is not."""
+    return hasattr(error, "format_message") and hasattr(error, "ctx")
+
+
+def report_usage_error(error: Any) -> None:
+    """An empty message means that the help has been printed instead."""
+    if message := error.format_message():
+        command = error.ctx.command_path if error.ctx else "riverlog"
+        _report(usage(message.rstrip("."), remedy=f"{command} --help"))
+
+
+def _report(failure: CommandError) -> None:
+    lines = " ".join(failure.message.split())
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(lines, err=True)
+    if failure.remedy:
+        typer.secho("  try: ", fg="cyan", err=True, nl=False)
+        typer.echo(failure.remedy, err=True)
+
+
+def _reason(error: "KafkaError") -> str:
+    text = error.str().strip().rstrip(".")
+    number = error.code()
+    if number > 0 and number in _BROKER_CODES:
+        name = ErrorCode(number).name
+        return text if name in text else f"{text} ({name})"
+    return text
+
+
+def _from_foreign(error: Exception) -> CommandError:
+    if "confluent_kafka" in sys.modules:
+        from confluent_kafka import KafkaError, KafkaException
+
+        if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+            return from_kafka(error.args[0])
+    return CommandError(
+        f"internal error: {type(error).__name__}: {error}",
+        remedy="run it again with RIVERLOG_DEBUG=1 and report the traceback",
+    )
+
+
+def _os_reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _belongs_to_parser(error: Exception) -> bool:
+    return isinstance(error, typer.Exit | typer.Abort) or type(error).__module__.partition(".")[0] in (
+        "typer",
+        "click",
+    )
+
+
+def _raise_if_debugging() -> None:
+    if os.environ.get("RIVERLOG_DEBUG"):
+        raise
+
+
+def _silence_stdout() -> None:
+    # The reader of our output (head, less) has gone; the interpreter would complain when it flushes at exit.
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+_BROKER_CODES = frozenset(int(code) for code in ErrorCode)
+_CHECK_CREDENTIALS = "check the credentials in --client-config, and what this user may do"
+_CHECK_ADDRESS = "check -b/--bootstrap-server and that the broker is up, or allow more time with --timeout"
+_CHECK_NAME = "see what is there with `riverlog topic list`"
+
+_MEANINGS: dict[str, tuple[ExitCode, str]] = {
+    **dict.fromkeys(
+        (
+            "_AUTHENTICATION",
+            "_SSL",
+            "SASL_AUTHENTICATION_FAILED",
+            "UNSUPPORTED_SASL_MECHANISM",
+            "ILLEGAL_SASL_STATE",
+            "TOPIC_AUTHORIZATION_FAILED",
+            "GROUP_AUTHORIZATION_FAILED",
+            "CLUSTER_AUTHORIZATION_FAILED",
+            "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        ),
+        (ExitCode.AUTHENTICATION, _CHECK_CREDENTIALS),
+    ),
+    **dict.fromkeys(
+        ("_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"),
+        (ExitCode.NOT_FOUND, _CHECK_NAME),
+    ),
+    **dict.fromkeys(("GROUP_ID_NOT_FOUND", "RESOURCE_NOT_FOUND"), (ExitCode.NOT_FOUND, "")),
+    **dict.fromkeys(
+        (
+            "_TRANSPORT",
+            "_ALL_BROKERS_DOWN",
+            "_RESOLVE",
+            "_TIMED_OUT",
+            "_TIMED_OUT_QUEUE",
+            "_MSG_TIMED_OUT",
+            "REQUEST_TIMED_OUT",
+            "NETWORK_EXCEPTION",
+            "BROKER_NOT_AVAILABLE",
+            "COORDINATOR_NOT_AVAILABLE",
+        ),
+        (ExitCode.CONNECTION, _CHECK_ADDRESS),
+    ),
+    "_INVALID_ARG": (
+        ExitCode.USAGE,
+        "client properties are librdkafka's (CONFIGURATION.md there lists them)",
+    ),
+    "TOPIC_ALREADY_EXISTS": (ExitCode.FAILURE, "choose another name, or pass --if-not-exists"),
+    "INVALID_CONFIG": (ExitCode.FAILURE, "`riverlog config docs KEY` explains a key and its values"),
+}

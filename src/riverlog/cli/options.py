@@ -1,0 +1,46 @@
+"""Option types that several commands share, so that one name means one thing everywhere."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from riverlog.cli.failures import usage
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputOption = Annotated[
+    OutputFormat, typer.Option("-o", "--output", help="How to print: a table for people, JSON for programs.")
+]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`key=value` pairs as given to a repeatable option."""
+    parsed = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"{option} {pair!r} is not of the form key=value", remedy=f"{option} key=value")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something that cannot be undone; a script must say --yes instead."""
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise usage(
+            f"{question} This needs a confirmation, and there is no terminal to ask at", remedy="add --yes"
+        )
+    if not typer.confirm(f"{question} Go on?", err=True):
+        raise typer.Exit(1)
