@@ -1,0 +1,22 @@
+"""Settings that Apache Kafka does not have. The prefix `riverlog.` keeps them apart."""
+
+TABLE = """
+riverlog.acks.fsync  boolean  false  -  high  cluster-wide  works
+    Acknowledge a write, and show it to readers, only when it is on disk. Writes that wait together share
+    one flush.
+riverlog.validate.records  boolean  false  -  medium  cluster-wide  works
+    Decompress and check every record on the way in, also where the topic does not need it.
+riverlog.decompressed.max.bytes  int  268435456  >=1048576  medium  cluster-wide  works
+    Largest size to which one batch may decompress when its records are looked at; a larger one is refused.
+riverlog.open.files.max  int  null  >=16  medium  read-only  works
+    Segment and index files that are held open at once. Without it, a share of the limit of the process.
+riverlog.insecure  boolean  false  -  high  read-only  works
+    Allow a listener without authentication on an address that other machines can reach.
+"""
+
+TOPIC_TABLE = """
+riverlog.acks.fsync  boolean  false  -  high  cluster-wide  works
+    Acknowledge a write to this topic, and show it to readers, only when it is on disk.
+riverlog.validate.records  boolean  false  -  medium  cluster-wide  works
+    Decompress and check every record of this topic on the way in.
+"""
