@@ -139,14 +139,19 @@ def patch(buffer: bytearray | memoryview, position: int, *, base_offset: int, le
 
 def set_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
     """Stamp the batch with the broker's time: timestamp type and max timestamp, then the CRC."""
-    header = read_header(buffer, position)
-    _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_FLAG)
-    set_max_timestamp(buffer, position, timestamp_ms)
+    set_timestamps(buffer, position, log_append_time=True, max_timestamp_ms=timestamp_ms)
 
 
-def set_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Correct the greatest timestamp of the batch, then the CRC."""
-    _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, timestamp_ms)
+def set_timestamps(
+    buffer: bytearray | memoryview, position: int, *, log_append_time: bool, max_timestamp_ms: int
+) -> None:
+    """Set timestamp type and max timestamp, then the CRC."""
+    (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + _ATTRIBUTES_AT)
+    attributes &= ~LOG_APPEND_TIME_FLAG
+    if log_append_time:
+        attributes |= LOG_APPEND_TIME_FLAG
+    _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, attributes)
+    _TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, max_timestamp_ms)
     set_crc(buffer, position)
 
 

@@ -6,12 +6,13 @@ records back, with consecutive offsets.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records import aiokafka_codec
 from riverlog.records.batch import (
+    CODEC_MASK,
     CONTROL_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
@@ -21,6 +22,7 @@ from riverlog.records.batch import (
     write_header,
 )
 from riverlog.records.compression import Codec, compress
+from riverlog.records.record_area import Record, encode_record
 
 Headers = Iterable[tuple[str, bytes | None]]
 NewRecord = tuple[int, ReadableBuffer | None, ReadableBuffer | None, Headers]
@@ -68,7 +70,23 @@ def build_batch(
         base_sequence=base_sequence,
         record_count=len(timestamps_ms),
     )
-    return _sealed(header, compress(codec, area, level))
+    return bytes(_sealed(header, compress(codec, area, level)))
+
+
+def build_like(
+    header: BatchHeader, records: Iterable[Record], codec: Codec, level: int | None = None
+) -> bytearray:
+    """A batch of `records` with the producer, base offset and flags of `header`."""
+    area, timestamps_ms = _encode(record[1:] for record in records)
+    return _sealed(
+        header._replace(
+            attributes=header.attributes & ~CODEC_MASK | codec,
+            last_offset_delta=len(timestamps_ms) - 1,
+            base_timestamp_ms=timestamps_ms[0],
+            record_count=len(timestamps_ms),
+        ),
+        compress(codec, area, level),
+    )
 
 
 def build_control_batch(
@@ -100,26 +118,42 @@ def build_control_batch(
         base_sequence=-1,
         record_count=1,
     )
-    return _sealed(header, area)
+    return bytes(_sealed(header, area))
 
 
-def _sealed(header: BatchHeader, area: ReadableBuffer) -> bytes:
+def _sealed(header: BatchHeader, area: ReadableBuffer) -> bytearray:
     data = bytearray(HEADER_BYTES)
     data += area
     write_header(data, 0, header._replace(size_bytes=len(data)))
-    return bytes(data)
+    return data
 
 
-def _encode(records: Iterable[NewRecord]) -> tuple[memoryview, list[int]]:
+def _encode(records: Iterable[NewRecord]) -> tuple[ReadableBuffer, list[int]]:
     """The records area, and the timestamps, of which the first is the base of the others."""
-    builder = aiokafka_codec.new_builder()
-    timestamps_ms: list[int] = []
-    as_bytes = aiokafka_codec.as_bytes
-    for offset, (timestamp_ms, key, value, headers) in enumerate(records):
-        timestamps_ms.append(timestamp_ms)
-        # Relative to the first, because to the encoder a first timestamp of -1 means that none is set.
-        delta_ms = timestamp_ms - timestamps_ms[0]
-        builder.append(offset, delta_ms, as_bytes(key), as_bytes(value), list(headers))
-    if not timestamps_ms:
+    records = list(records)
+    if not records:
         raise ValueError("a batch has at least one record")
-    return memoryview(builder.build())[HEADER_BYTES:], timestamps_ms
+    first_ms = records[0][0]
+    builder = aiokafka_codec.new_builder()
+    as_bytes = aiokafka_codec.as_bytes
+    try:
+        for offset, (timestamp_ms, key, value, headers) in enumerate(records):
+            # Relative to the first, because to the encoder a first timestamp of -1 means that none is set.
+            builder.append(offset, timestamp_ms - first_ms, as_bytes(key), as_bytes(value), list(headers))
+    except UnicodeEncodeError:
+        return _encode_slowly(records), [record[0] for record in records]
+    return memoryview(builder.build())[HEADER_BYTES:], [record[0] for record in records]
+
+
+def _encode_slowly(records: Sequence[NewRecord]) -> bytes:
+    """For header keys that the compiled encoder cannot write."""
+    as_bytes = aiokafka_codec.as_bytes
+    first_ms = records[0][0]
+    return b"".join(
+        encode_record(
+            offset,
+            timestamp_ms - first_ms,
+            Record(offset, timestamp_ms, as_bytes(key), as_bytes(value), tuple(headers)),
+        )
+        for offset, (timestamp_ms, key, value, headers) in enumerate(records)
+    )

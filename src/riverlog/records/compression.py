@@ -36,7 +36,7 @@ class DecompressedTooLargeError(DecompressionError):
     """The bytes decompress to more than the caller allows."""
 
 
-_DEFAULT_LEVEL = {Codec.GZIP: 6, Codec.LZ4: 1, Codec.ZSTD: 3}
+_DEFAULT_LEVEL = {Codec.GZIP: 6, Codec.LZ4: 9, Codec.ZSTD: 3}
 _MAPPED_FROM_BYTES = 64 * 1024
 # No stream of these formats can be larger than this many times its compressed size, so a small input needs
 # only a small buffer. A zstd block of three bytes may stand for 128 KB; there only the limit bounds it.
@@ -138,7 +138,8 @@ def _decompress_into(codec: Codec, source: memoryview, room: memoryview) -> int:
         case Codec.LZ4:
             return cramjam.lz4.decompress_into(source, room)
         case Codec.ZSTD:
-            return cramjam.zstd.decompress_into(source, room)
+            # No frame at all is an empty stream to Kafka, too.
+            return cramjam.zstd.decompress_into(source, room) if source else 0
 
 
 def _gzip_level(level: int | None) -> int:
@@ -147,6 +148,9 @@ def _gzip_level(level: int | None) -> int:
 
 
 def _compress_lz4(data: ReadableBuffer, level: int | None) -> bytes:
+    # Kafka's default of 9 means its fast compressor; any other level the slow one. Level 1 is lz4's fast one.
+    if level is None or level == _DEFAULT_LEVEL[Codec.LZ4]:
+        level = 1
     compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
     return bytes(compressor.finish())

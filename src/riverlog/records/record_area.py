@@ -36,6 +36,30 @@ def decode_area(area: memoryview, header: BatchHeader) -> Iterator[Record]:
         raise CorruptBatch(f"{len(area) - position} bytes are left behind the last record")
 
 
+def encode_record(offset_delta: int, timestamp_delta_ms: int, record: Record) -> bytes:
+    """One record; for those few that the compiled encoder cannot write (header keys that are not UTF-8)."""
+    parts = [b"\0", _zigzag(timestamp_delta_ms), _zigzag(offset_delta)]
+    parts += (_field(record.key), _field(record.value), _zigzag(len(record.headers)))
+    for key, value in record.headers:
+        parts += (_field(key.encode("utf-8", "surrogateescape")), _field(value))
+    body = b"".join(parts)
+    return _zigzag(len(body)) + body
+
+
+def _field(value: bytes | None) -> bytes:
+    return _zigzag(-1) if value is None else _zigzag(len(value)) + value
+
+
+def _zigzag(value: int) -> bytes:
+    raw = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while raw > 0x7F:
+        encoded.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    encoded.append(raw)
+    return bytes(encoded)
+
+
 def _decode_record(area: memoryview, position: int, header: BatchHeader) -> tuple[Record, int]:
     length, start = _varint(area, position, len(area))
     end = start + length

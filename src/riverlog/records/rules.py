@@ -32,6 +32,10 @@ class BatchRules:
     validate_records: bool = False
     decompressed_limit_bytes: int = 100 * 1024 * 1024
 
+    @property
+    def bounds_old_timestamps(self) -> bool:
+        return self.timestamp_before_max_ms < _LONGEST_MS
+
     def timestamp_fault(self, timestamp_ms: int, now_ms: int) -> str | None:
         """Why a create time is out of bounds at `now_ms`, or None."""
         if timestamp_ms == NO_TIMESTAMP_MS:
@@ -60,3 +64,9 @@ class Rejected:
     error: ErrorCode
     message: str
     record_errors: tuple[tuple[int, str], ...] = ()
+    tell_client: bool = False
+
+    @property
+    def reply_message(self) -> str | None:
+        """The message for the reply. Like Kafka's, most replies carry the code alone; the rest we log."""
+        return self.message if self.record_errors or self.tell_client else None

@@ -1,0 +1,66 @@
+"""Finding the one batch in the records field of a produce request, before anything in it is believed.
+
+Kafka cuts a field into batches by their claimed lengths, and the faults it finds there differ in reach: a
+first batch that cannot be cut spoils the whole request (`first_batch_fault`, for the produce handler), every
+other fault only its partition (`find_batch`). Where Kafka answers UNKNOWN_SERVER_ERROR, because it stumbles
+over such bytes rather than judges them, so do we: clients see the same code.
+"""
+
+from riverlog.model.errors import ErrorCode
+from riverlog.records.batch import LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL_FLAG, claimed_size
+from riverlog.records.rules import Rejected
+
+_MAGIC_AT = 16
+_ATTRIBUTES_LOW_BYTE_AT = 22
+_UP_TO_MAGIC_BYTES = 17
+_UP_TO_PRODUCER_ID_BYTES = 51
+_SMALLEST_LENGTH = 14
+_LARGEST_SIZE = (1 << 31) - 1
+
+
+def first_batch_fault(field: memoryview) -> Rejected | None:
+    """A fault for which Kafka refuses every partition of the request, not only this one."""
+    first = _batch_size_at(field, 0)
+    if isinstance(first, Rejected) and first.error is ErrorCode.CORRUPT_MESSAGE:
+        return Rejected(first.error, first.message, tell_client=True)
+    return None
+
+
+def is_transactional(field: memoryview) -> bool:
+    """Whether the first batch claims to be part of a transaction; the request must then name one."""
+    return len(field) > _ATTRIBUTES_LOW_BYTE_AT and bool(field[_ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_FLAG)
+
+
+def find_batch(field: memoryview) -> memoryview | Rejected:
+    """The bytes of the one batch. What follows it is dropped if it is not a whole batch itself."""
+    first = _batch_size_at(field, 0)
+    if isinstance(first, Rejected):
+        return first
+    if first is None:
+        return Rejected(ErrorCode.INVALID_RECORD, "there is no whole record batch in the request")
+    if field[_MAGIC_AT] != MAGIC:
+        return Rejected(ErrorCode.INVALID_RECORD, f"batch of magic {field[_MAGIC_AT]}; only magic 2 is taken")
+    second = _batch_size_at(field, first)
+    if isinstance(second, Rejected):
+        return second
+    if second is not None:
+        return Rejected(ErrorCode.INVALID_RECORD, "more than one record batch for a partition")
+    if first < _UP_TO_PRODUCER_ID_BYTES:
+        return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {first} bytes has no producer id")
+    return field[:first]
+
+
+def _batch_size_at(field: memoryview, position: int) -> int | Rejected | None:
+    """The size of the batch at `position`, None where there is none or not all of it."""
+    left = len(field) - position
+    if left < _UP_TO_MAGIC_BYTES:
+        return None
+    size = claimed_size(field, position)
+    magic = field[position + _MAGIC_AT]
+    if size - LOG_OVERHEAD_BYTES < _SMALLEST_LENGTH:
+        return Rejected(ErrorCode.CORRUPT_MESSAGE, f"a batch claims to have {size} bytes")
+    if magic > MAGIC:
+        return Rejected(ErrorCode.CORRUPT_MESSAGE, f"a batch has the unknown magic {magic}")
+    if size > _LARGEST_SIZE:
+        return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch claims to have {size} bytes")
+    return size if size <= left else None
