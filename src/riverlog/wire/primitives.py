@@ -26,15 +26,23 @@ def read_long_varint(data: ReadableBuffer, position: int) -> tuple[int, int]:
 
     Stricter than Kafka, which takes padded varints: no client writes them.
     """
-    value = 0
-    for count in range(5):
+    value = data[position]
+    if value < 0x80:
+        return value, position + 1
+    byte = data[position + 1]
+    value = value & 0x7F | (byte & 0x7F) << 7
+    if 0 < byte < 0x80:
+        return value, position + 2
+    for count in range(2, 5):
+        if byte == 0:
+            raise MalformedMessage("varint is not in its shortest form")
         byte = data[position + count]
         value |= (byte & 0x7F) << (7 * count)
-        if byte < 0x80:
-            if value > _VARINT_MAX or (byte == 0 and count):
-                raise MalformedMessage("varint is too large or not in its shortest form")
+        if 0 < byte < 0x80:
+            if value > _VARINT_MAX:
+                raise MalformedMessage(f"varint {value} is out of range")
             return value, position + count + 1
-    raise MalformedMessage("varint is longer than five bytes")
+    raise MalformedMessage("varint is too long")
 
 
 def varint(value: int) -> bytes:
@@ -49,17 +57,28 @@ def varint(value: int) -> bytes:
     return bytes(parts)
 
 
-def skip_tagged_fields(data: ReadableBuffer, position: int, size: int) -> int:
-    """The position after a block of tagged fields none of which is known."""
+def read_tag_count(data: ReadableBuffer, position: int, size: int) -> tuple[int, int]:
+    """The number of tagged fields in a block, each of which takes two bytes at least."""
     count, position = read_long_varint(data, position)
     if count * 2 > size - position:
-        raise MalformedMessage(f"{count} tagged fields do not fit into {size - position} bytes")
+        raise too_short("tagged fields", count, size - position)
+    return count, position
+
+
+def read_tag(data: ReadableBuffer, position: int, size: int) -> tuple[int, int, int]:
+    """The tag of a tagged field, and where its value begins and ends."""
+    tag, position = read_long_varint(data, position)
+    length, position = read_long_varint(data, position)
+    if length > size - position:
+        raise too_short("tagged field", length, size - position)
+    return tag, position, position + length
+
+
+def skip_tagged_fields(data: ReadableBuffer, position: int, size: int) -> int:
+    """The position after a block of tagged fields none of which is known."""
+    count, position = read_tag_count(data, position, size)
     for _ in range(count):
-        _, position = read_long_varint(data, position)
-        length, position = read_long_varint(data, position)
-        position += length
-        if position > size:
-            raise MalformedMessage("tagged field ends after the message")
+        _, _, position = read_tag(data, position, size)
     return position
 
 
@@ -76,3 +95,43 @@ def id_bytes(value: UUID | None) -> bytes:
 def too_short(what: str, length: int, left: int) -> MalformedMessage:
     """The error for a length or count that is negative or that the bytes left cannot hold."""
     return MalformedMessage(f"{what} of length {length} does not fit into the {left} bytes left")
+
+
+def read_compact_text(data: ReadableBuffer, position: int, size: int) -> tuple[str | None, int]:
+    """A compact string, of which the length 0 means null, and the position after it."""
+    length = data[position]
+    if length < 0x80:
+        position += 1
+    else:
+        length, position = read_long_varint(data, position)
+    if length == 0:
+        return None, position
+    end = position + length - 1
+    if end > size:
+        raise too_short("string", length - 1, size - position)
+    return str(data[position:end], "utf-8"), end
+
+
+def classic_text(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    raw = text.encode()
+    if len(raw) > 0x7FFF:
+        raise ValueError(f"a string of {len(raw)} bytes is too long for this version")
+    return len(raw).to_bytes(2) + raw
+
+
+def compact_text(text: str | None) -> bytes:
+    if text is None:
+        return b"\0"
+    raw = text.encode()
+    length = len(raw) + 1
+    return (VARINT[length] if length < 128 else varint(length)) + raw
+
+
+def tagged_block(fields: dict[int, bytes]) -> bytes:
+    """A block of tagged fields, which stand in ascending order of their tags."""
+    parts = [varint(len(fields))]
+    for tag, raw in fields.items():
+        parts += (varint(tag), varint(len(raw)), raw)
+    return b"".join(parts)

@@ -16,6 +16,8 @@ from riverlog.wire.primitives import (
     MalformedMessage,
     id_of,
     read_long_varint,
+    read_tag,
+    read_tag_count,
     skip_tagged_fields,
     too_short,
 )
@@ -29,6 +31,8 @@ _SCOPE: dict[str, Any] = {
     "id_of": id_of,
     "new": object.__new__,
     "read_long_varint": read_long_varint,
+    "read_tag": read_tag,
+    "read_tag_count": read_tag_count,
     "skip_tagged_fields": skip_tagged_fields,
     "too_short": too_short,
     "unpack_from": struct.unpack_from,
@@ -213,12 +217,12 @@ class _ReaderSource:
         values = {field.name: source.name("t") for field in fields}
         for field in fields:
             source.line(f"{values[field.name]} = {self._default(field)}")
-        count, end = self._varint(), source.name("e")
-        source.line(f"if {count} * 2 > size - pos: raise too_short('tagged fields', {count}, size - pos)")
+        count, tag, end = source.name("n"), source.name("n"), source.name("e")
+        source.line("if data[pos] == 0: pos += 1")
+        source.indent("else:")
+        source.line(f"{count}, pos = read_tag_count(data, pos, size)")
         source.indent(f"for _ in range({count}):")
-        tag, length = self._varint(), self._varint()
-        source.line(f"{end} = pos + {length}")
-        source.line(f"if {end} > size: raise too_short('tagged field', {length}, size - pos)")
+        source.line(f"{tag}, pos, {end} = read_tag(data, pos, size)")
         for index, field in enumerate(fields):
             source.indent(f"{'elif' if index else 'if'} {tag} == {field.tag}:")
             value = self._field(field)
@@ -227,7 +231,7 @@ class _ReaderSource:
             source.dedent()
         source.line("else: pos = " + end)
         source.line(f"if pos != {end}: raise MalformedMessage('tagged field of a wrong length')")
-        source.dedent()
+        source.dedent(2)
         return values
 
     def _default(self, field: Field) -> str:

@@ -159,11 +159,13 @@ class _WriterSource:
             source.line(f"{parts}.append({tag} + varint(len({self._out})) + {self._out})")
             self._out = outer
             source.dedent()
-        source.line(f"{self._out} += varint(len({parts})) + b''.join({parts})")
+        source.line(f"if {parts}: {self._out} += varint(len({parts})) + b''.join({parts})")
+        source.line(f"else: {self._out}.append(0)")
 
     def _is_set(self, field: Field, value: str) -> str:
         if field.default is not DEFAULT:
             return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"
         if field.array:
             return f"{value} is None or {value}" if field.is_nullable_in(self._version) else value
-        return f"{value} != {self._source.constant('D', field.struct())}"  # type: ignore[misc]
+        assert field.struct is not None
+        return " or ".join(self._is_set(inner, f"{value}.{inner.name}") for inner in field.struct.FIELDS)

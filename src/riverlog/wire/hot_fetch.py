@@ -1,0 +1,6 @@
+"""Fetch requests and responses by hand: the same messages and bytes as the tables give, sooner."""
+
+from riverlog.wire.hot_fetch_request import decode_fetch_request
+from riverlog.wire.hot_fetch_response import encode_fetch_response
+
+__all__ = ["decode_fetch_request", "encode_fetch_response"]

@@ -1,0 +1,209 @@
+"""The hand-written codecs give the bytes and the messages that kio and the tables give, in every version."""
+
+import struct
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riverlog.model.disk import FileSlice
+from riverlog.wire.apis import APIS, ApiKey
+from riverlog.wire.codec import MalformedMessage, decode, encode
+from riverlog.wire.framing import encode_response
+from riverlog.wire.hot_fetch import decode_fetch_request, encode_fetch_response
+from riverlog.wire.hot_list_offsets import decode_list_offsets_request, encode_list_offsets_response
+from riverlog.wire.hot_produce import decode_produce_request, encode_produce_response
+from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from riverlog.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from riverlog.wire.messages.produce import ProduceRequest, ProduceResponse
+from riverlog.wire.schema import Message
+from tests.wire.kio_bridge import kio_class, kio_encode, to_kio
+from tests.wire.message_values import random_message, versions_of
+
+
+def joined_fetch_response(version: int, correlation_id: int, response: FetchResponse) -> bytes:
+    return b"".join(
+        part
+        for part in encode_fetch_response(version, correlation_id, response)
+        if not isinstance(part, FileSlice)
+    )
+
+
+DECODERS: dict[type[Message], Callable[..., Message]] = {
+    ProduceRequest: decode_produce_request,
+    FetchRequest: decode_fetch_request,
+    ListOffsetsRequest: decode_list_offsets_request,
+}
+ENCODERS: dict[type[Message], tuple[ApiKey, Callable[..., bytes]]] = {
+    ProduceResponse: (ApiKey.PRODUCE, encode_produce_response),
+    FetchResponse: (ApiKey.FETCH, joined_fetch_response),
+    ListOffsetsResponse: (ApiKey.LIST_OFFSETS, encode_list_offsets_response),
+}
+seeds = st.integers(0, 2**32)
+each_request = pytest.mark.parametrize("cls", DECODERS, ids=lambda cls: cls.__name__)
+each_response = pytest.mark.parametrize("cls", ENCODERS, ids=lambda cls: cls.__name__)
+
+
+@each_request
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds)
+def test_requests_are_read_from_kios_bytes_as_the_tables_read_them(cls: type[Message], seed: int) -> None:
+    random = Random(seed)
+    for version in versions_of(cls):
+        message = random_message(cls, version, random)
+        data = kio_encode(to_kio(message, kio_class(cls, version)))
+        assert DECODERS[cls](memoryview(b"header" + data), version, 6) == message, version
+
+
+@each_response
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds)
+def test_responses_are_written_as_kio_writes_them(cls: type[Message], seed: int) -> None:
+    random = Random(seed)
+    key, encoder = ENCODERS[cls]
+    for version in versions_of(cls):
+        message = random_message(cls, version, random)
+        body = kio_encode(to_kio(message, kio_class(cls, version)))
+        tags = b"\0" * APIS[key].response_header_version(version)
+        frame = encoder(version, 77, message)
+        assert frame == struct.pack(">ii", len(body) + 4 + len(tags), 77) + tags + body, version
+        assert frame == encode_response(key, version, 77, message), version
+
+
+@each_response
+def test_a_response_holding_fields_of_other_versions_leaves_them_out(cls: type[Message]) -> None:
+    random = Random(5)
+    key, encoder = ENCODERS[cls]
+    newest = versions_of(cls)[-1]
+    for _ in range(20):
+        message = random_message(cls, newest, random)
+        for version in versions_of(cls):
+            assert encoder(version, 1, message) == encode_response(key, version, 1, message)
+
+
+@each_request
+def test_unknown_tags_are_skipped_and_the_last_of_two_equal_tags_counts(cls: type[Message]) -> None:
+    version = versions_of(cls)[-1]
+    plain = encode(cls(), version)
+    assert plain.endswith(b"\0")
+    data = plain[:-1] + b"\x02" + b"\x63\x03abc" + b"\x63\x00"
+    assert DECODERS[cls](memoryview(data), version) == cls()
+
+
+def test_known_tags_are_taken_in_any_order_and_the_last_one_counts() -> None:
+    plain = encode(FetchRequest(), 18)[:-1]
+    state = bytes.fromhex("01 0d 00000007 0000000000000009 00".replace(" ", ""))
+    data = memoryview(plain + b"\x03" + state + b"\x00\x03\x03ab" + b"\x00\x02\x02c")
+    request = decode_fetch_request(data, 18)
+    assert (request.cluster_id, request.replica_state.replica_id, request.replica_state.replica_epoch) == (
+        "c",
+        7,
+        9,
+    )
+    assert request == decode(FetchRequest, 18, data)[0]
+
+
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_a_known_tag_of_another_length_than_it_says_is_malformed(length: int) -> None:
+    data = memoryview(encode(FetchRequest(), 18)[:-1] + bytes([1, 0, length]) + b"\x03abcd")
+    with pytest.raises(MalformedMessage):
+        decode_fetch_request(data, 18)
+    with pytest.raises(MalformedMessage):
+        decode(FetchRequest, 18, data)
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except MalformedMessage:
+        return "malformed"
+
+
+@each_request
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_bad_bytes_have_the_same_outcome_by_hand_as_by_the_tables(cls: type[Message], seed: int) -> None:
+    random = Random(seed)
+    for version in versions_of(cls):
+        data = bytearray(encode(random_message(cls, version, random), version))
+        for _ in range(10):
+            position = random.randrange(len(data))
+            data[position] = random.choice((0, 1, 2, 0x7F, 0x80, 0xFF, random.randrange(256)))
+            if random.random() < 0.2:
+                del data[random.randrange(len(data) // 2 + 1) :]
+                data += random.randbytes(5)
+            view = memoryview(bytes(data))
+            expected = outcome(lambda view=view, version=version: decode(cls, version, view)[0])  # type: ignore[misc]
+            assert outcome(lambda view=view, version=version: DECODERS[cls](view, version)) == expected  # type: ignore[misc]
+
+
+@each_request
+def test_every_truncation_of_a_request_is_malformed(cls: type[Message]) -> None:
+    random = Random(11)
+    for version in versions_of(cls):
+        data = memoryview(encode(random_message(cls, version, random), version))
+        for end in range(len(data)):
+            with pytest.raises(MalformedMessage):
+                DECODERS[cls](data[:end], version)
+
+
+def test_records_of_a_produce_request_are_views_of_the_receive_buffer() -> None:
+    buffer = bytearray(
+        bytes.fromhex("ffff ffff 00007530 00000001 0001 74 00000001 00000000 00000004".replace(" ", ""))
+    )
+    buffer += b"abcd"
+    request = decode_produce_request(memoryview(buffer), 7)
+    records = request.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    buffer[-1:] = b"!"
+    assert bytes(records) == b"abc!"
+
+
+class NoFile:
+    """Stands where an open file does; a codec has no business to touch it."""
+
+    path = "nowhere"
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+def test_records_of_a_fetch_response_are_handed_on_as_they_are(version: int) -> None:
+    in_file = FileSlice(NoFile(), 100, 5_000)  # type: ignore[arg-type]
+    in_memory, view = b"m" * 200, memoryview(b"v" * 300)
+    partitions = [
+        PartitionData(partition_index=i, records=r)
+        for i, r in enumerate((in_file, None, in_memory, b"", view))
+    ]
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+    parts = encode_fetch_response(version, 9, response)
+    assert [part for part in parts if part is in_file or part is in_memory or part is view] == [
+        in_file,
+        in_memory,
+        view,
+    ]
+    sizes = [part.length if isinstance(part, FileSlice) else len(part) for part in parts]
+    assert int.from_bytes(bytes(parts[0][:4])) == sum(sizes) - 4  # type: ignore[index, arg-type]
+    partitions[0].records = b"f" * 5_000
+    filled = [b"f" * 5_000 if isinstance(part, FileSlice) else part for part in parts]
+    assert b"".join(filled) == encode_response(ApiKey.FETCH, version, 9, response)
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+def test_no_aborted_transactions_and_none_known_are_different_bytes(version: int) -> None:
+    def frame(aborted: list[Any] | None) -> bytes:
+        partition = PartitionData(aborted_transactions=aborted)
+        response = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+        return joined_fetch_response(version, 1, response)
+
+    assert frame(None) != frame([])
+
+
+def test_a_value_out_of_range_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="FetchResponse v11"):
+        encode_fetch_response(11, 1, FetchResponse(throttle_time_ms=2**31))
+    with pytest.raises(ValueError, match="ProduceResponse v9"):
+        encode_produce_response(9, 1, ProduceResponse(throttle_time_ms=2**31))
+    with pytest.raises(ValueError, match="ListOffsetsResponse v6"):
+        encode_list_offsets_response(6, 1, ListOffsetsResponse(throttle_time_ms=2**31))
