@@ -5,7 +5,6 @@ topic's settings, which decides the error that is reported first. `TOPIC_SYNONYM
 a topic's setting is taken when the topic does not override it.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -138,5 +137,7 @@ def broker_key(name: str) -> Key | None:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be."""
+    import difflib  # Only for mistakes; start-up need not pay for it.
+
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.7)
     return found[0] if found else None

@@ -7,6 +7,7 @@ way back, as DescribeConfigs shows it. A password is wrapped, so that no repr, l
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import assert_never
 
 from riverlog.model.config.table import ConfigType, Key, OneOf, Range, Shape
@@ -132,13 +133,16 @@ def _check_range(key: Key, value: float, bounds: Range) -> None:
         return
     if bounds.also is not None and bounds.maximum is not None:
         if not bounds.minimum <= value <= bounds.maximum:
-            between = f"between {bounds.minimum:g} and {bounds.maximum:g} or equal to {bounds.also:g}"
-            raise InvalidValueError.of(key, render(value), f"Value must be {between}")
+            low, high, also = map(shown_number, (bounds.minimum, bounds.maximum, bounds.also))
+            reason = f"Value must be between {low} and {high} or equal to {also}"
+            raise InvalidValueError.of(key, render(value), reason)
     elif value < bounds.minimum:
-        raise InvalidValueError.of(key, render(value), f"Value must be at least {_number(bounds.minimum)}")
+        raise InvalidValueError.of(
+            key, render(value), f"Value must be at least {shown_number(bounds.minimum)}"
+        )
     elif bounds.maximum is not None and value > bounds.maximum:
         raise InvalidValueError.of(
-            key, render(value), f"Value must be no more than {_number(bounds.maximum)}"
+            key, render(value), f"Value must be no more than {shown_number(bounds.maximum)}"
         )
 
 
@@ -160,7 +164,7 @@ def _check_replicas(key: Key, value: tuple[str, ...]) -> None:
     raise InvalidValueError.of(key, f"[{', '.join(value)}]", reason)
 
 
-def _number(bound: float) -> str:
+def shown_number(bound: float) -> str:
     return str(int(bound)) if bound.is_integer() else str(bound)
 
 
@@ -168,11 +172,6 @@ def _java_double(value: float) -> str:
     """A double the way Java writes it: an exponent below 1e-3 and from 1e7 on."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent:
-        digits = mantissa.removesuffix(".0")
-        sign = "-" if digits.startswith("-") else ""
-        digits = digits.lstrip("-")
-        exponent = str(len(digits.split(".")[0]) - 1)
-        mantissa = f"{sign}{digits[0]}.{digits[1:].replace('.', '').rstrip('0') or '0'}"
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
+    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{first}.{rest}E{Decimal(repr(value)).adjusted()}"

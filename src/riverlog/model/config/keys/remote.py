@@ -10,7 +10,8 @@ remote.log.storage.manager.class.path  string  null  -  medium  read-only  accep
 remote.log.storage.manager.impl.prefix  string  rsm.config.  non-empty  medium  read-only  accepted
     Prefix of the settings that are passed to the remote storage class.
 remote.log.metadata.manager.class.name  string  \
-      org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager  non-empty  medium  read-only  accepted
+      org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager  \
+      non-empty  medium  read-only  accepted
     Java class that keeps track of remote segments.
 remote.log.metadata.manager.class.path  string  null  -  medium  read-only  accepted
     Class path of the class that keeps track of remote segments.

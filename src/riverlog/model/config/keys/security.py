@@ -4,7 +4,8 @@ TABLE = """
 authorizer.class.name  string  ""  -  low  read-only  accepted
     Java class that decides who may do what.
 principal.builder.class  class  \
-      org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder  -  medium  per-broker  accepted
+      org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder  \
+      -  medium  per-broker  accepted
     Java class that makes a principal out of an authenticated connection.
 security.providers  string  null  -  low  read-only  accepted
     Java security providers to register.

@@ -1,0 +1,159 @@
+"""`ServerConfig`: what the node, its network and its background duties need to know.
+
+Defaults are Apache Kafka's, except that a node listens on the loopback interface only and keeps its data in
+the working directory. `None` means without limit, or that there is nothing to do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from riverlog.model.config.listeners import (
+    LOOPBACK_LISTENER,
+    Listener,
+    advertised_listeners,
+    bound_listeners,
+    refuse_open_listeners,
+)
+from riverlog.model.config.log_config import LONG_MAX
+from riverlog.model.config.settings import Settings
+from riverlog.model.errors import ConfigError
+from riverlog.model.ids import NodeId
+
+INT_MAX = 2**31 - 1
+_DEFAULT_NODE_ID = NodeId(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """What the node, its network and its background duties need."""
+
+    node_id: NodeId = _DEFAULT_NODE_ID
+    rack: str | None = None
+    log_dirs: tuple[str, ...] = ("riverlog-data",)
+    listeners: tuple[Listener, ...] = (LOOPBACK_LISTENER,)
+    advertised_listeners: tuple[Listener, ...] = ()
+    """By name; a listener that is not here advertises the address it is bound to."""
+    insecure: bool = False
+    """A listener without authentication may be bound beyond the loopback interface."""
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    auto_create_topics: bool = True
+    delete_topics: bool = True
+
+    socket_request_bytes_max: int = 100 * 1024**2
+    socket_send_buffer_bytes: int | None = 100 * 1024
+    socket_receive_buffer_bytes: int | None = 100 * 1024
+    socket_listen_backlog: int = 50
+    max_connections: int = INT_MAX
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    connections_max_idle_ms: int | None = 10 * 60 * 1000
+    fetch_bytes_max: int = 55 * 1024**2
+    fetch_session_slots: int = 1000
+
+    open_files_max: int | None = None
+    """Segment and index files kept open at once; None takes a share of the process's limit."""
+    retention_check_interval_ms: int = 5 * 60 * 1000
+    flush_scheduler_interval_ms: int | None = None
+    """How often logs are looked at for a due flush.ms; None means never, as nothing is due."""
+    recovery_point_checkpoint_interval_ms: int = 60_000
+    log_start_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    initial_task_delay_ms: int = 30_000
+    producer_id_expiration_check_interval_ms: int = 10 * 60 * 1000
+    request_partitions_max: int = 2000
+    """Partitions in one answer of DescribeTopicPartitions."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "ServerConfig":
+        """Raises `ConfigError` where settings contradict each other or cannot be served."""
+        listeners = bound_listeners(settings)
+        insecure = bool(settings.get("riverlog.insecure"))
+        if not insecure:
+            refuse_open_listeners(listeners, settings)
+        fields: dict[str, Any] = {name: settings.get(key) for name, key in _PLAIN.items()}
+        for name in _NONE_WHEN_NEGATIVE:
+            fields[name] = None if fields[name] < 0 else fields[name]
+        if fields["flush_scheduler_interval_ms"] == LONG_MAX:
+            fields["flush_scheduler_interval_ms"] = None
+        return cls(
+            node_id=_node_id(settings),
+            log_dirs=_log_dirs(settings),
+            listeners=listeners,
+            advertised_listeners=advertised_listeners(settings, listeners),
+            insecure=insecure,
+            max_connections_per_ip_overrides=_per_ip(settings),
+            **fields,
+        )
+
+
+_PLAIN: Mapping[str, str] = {
+    "rack": "broker.rack",
+    "num_partitions": "num.partitions",
+    "default_replication_factor": "default.replication.factor",
+    "auto_create_topics": "auto.create.topics.enable",
+    "delete_topics": "delete.topic.enable",
+    "socket_request_bytes_max": "socket.request.max.bytes",
+    "socket_send_buffer_bytes": "socket.send.buffer.bytes",
+    "socket_receive_buffer_bytes": "socket.receive.buffer.bytes",
+    "socket_listen_backlog": "socket.listen.backlog.size",
+    "max_connections": "max.connections",
+    "max_connections_per_ip": "max.connections.per.ip",
+    "connections_max_idle_ms": "connections.max.idle.ms",
+    "fetch_bytes_max": "fetch.max.bytes",
+    "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
+    "open_files_max": "riverlog.open.files.max",
+    "retention_check_interval_ms": "log.retention.check.interval.ms",
+    "flush_scheduler_interval_ms": "log.flush.scheduler.interval.ms",
+    "recovery_point_checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
+    "log_start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
+    "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
+    "initial_task_delay_ms": "log.initial.task.delay.ms",
+    "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
+    "request_partitions_max": "max.request.partition.size.limit",
+}
+_NONE_WHEN_NEGATIVE = (
+    "socket_send_buffer_bytes",
+    "socket_receive_buffer_bytes",
+    "connections_max_idle_ms",
+)
+
+
+def _node_id(settings: Settings) -> NodeId:
+    named = [name for name in ("node.id", "broker.id") if name in settings]
+    values = {settings.get(name) for name in named}
+    if len(values) > 1:
+        raise ConfigError(
+            f"{settings.origin('broker.id')}: broker.id and node.id differ. They are two names of one "
+            "number; remove broker.id."
+        )
+    number = settings.get(named[0] if named else "node.id")
+    assert isinstance(number, int)
+    if number < 0:
+        raise ConfigError(
+            f"{settings.origin(named[0])}: broker.id must not be negative. Give node.id instead."
+        )
+    return NodeId(number)
+
+
+def _log_dirs(settings: Settings) -> tuple[str, ...]:
+    name = "log.dirs" if "log.dirs" in settings else "log.dir"
+    directories = settings.get(name)
+    assert isinstance(directories, tuple)
+    if not directories:
+        raise ConfigError(f"{settings.origin(name)}: {name} is empty. Name at least one directory.")
+    return directories
+
+
+def _per_ip(settings: Settings) -> Mapping[str, int]:
+    """`address:count` pairs; the count follows the last colon, as an IPv6 address has colons of its own."""
+    name = "max.connections.per.ip.overrides"
+    overrides = {}
+    for pair in filter(None, (part.strip() for part in str(settings.get(name)).split(","))):
+        host, separator, count = pair.rpartition(":")
+        if not separator or not count.strip().isdecimal():
+            raise ConfigError(f"{settings.origin(name)}: {name}: {pair} is not address:count.")
+        overrides[host.strip().strip("[]")] = int(count)
+    return overrides
