@@ -1,21 +1,37 @@
 """Carries out decisions about the cluster: one at a time, each as one transaction of the metadata store.
 
-Every write checks the controller's epoch, so that one which has been replaced changes nothing. A call returns
-when the local image shows its outcome. Not here: the decisions themselves.
+Every write checks the controller's epoch, so that a controller which has been replaced changes nothing. A
+call returns when the local image shows its outcome, which is also when the local partitions follow it. Not
+here: the decisions themselves.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Any, TypeVar
 from uuid import UUID
 
-from riverlog.controller.topics import NewTopic, Refusal, TopicDefaults, TopicPlan, decide_create
+from riverlog.controller import writes
+from riverlog.controller.decisions import Refusal
+from riverlog.controller.deletion import Deletion, Doomed, decide_deletions
+from riverlog.controller.growth import Growth, GrowthPlan, decide_growths
+from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage, ConfigResource
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Check, Create, MetadataStore, Operation, Set
 
-CreateOutcome = TopicPlan | Refusal
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """Settings to be replaced. `decide` is called with the image the write will be based on."""
+
+    resource: ConfigResource
+    decide: Callable[[ClusterImage], Mapping[str, str] | Refusal]
 
 
 class Controller:
@@ -25,7 +41,7 @@ class Controller:
         follower: MetadataFollower,
         node_id: NodeId,
         *,
-        defaults: Callable[[], TopicDefaults],
+        rules: Callable[[], TopicRules],
         new_id: Callable[[], UUID],
         random: Random,
         wall_ms: Callable[[], int],
@@ -33,13 +49,14 @@ class Controller:
         self._store = store
         self._follower = follower
         self._node_id = node_id
-        self._defaults = defaults
+        self._rules = rules
         self._new_id = new_id
         self._random = random
         self._wall_ms = wall_ms
         self._turn = asyncio.Lock()
         self._epoch = 0
         self._epoch_version = 0
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Become the controller, under an epoch of its own."""
@@ -56,51 +73,107 @@ class Controller:
         await self._store.multi([raise_epoch, claim])
         await self._follower.refresh([layout.CONTROLLER])
 
+    async def close(self) -> None:
+        """Wait for what has been begun."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> list[CreateOutcome]:
-        """An outcome for each topic, in the same order."""
+    ) -> list[TopicPlan | Refusal]:
+        """An outcome for each topic, in the same order. No name may occur twice."""
+        return await self._to_the_end(self._create_topics(wanted, validate_only))
+
+    async def create_partitions(
+        self, wanted: Sequence[Growth], *, validate_only: bool = False
+    ) -> list[GrowthPlan | Refusal]:
+        """An outcome for each topic, in the same order. No name may occur twice."""
+        return await self._to_the_end(self._create_partitions(wanted, validate_only))
+
+    async def delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:
+        """An outcome for each topic that was named, in no particular order."""
+        return await self._to_the_end(self._delete_topics(doomed))
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> list[Refusal | None]:
+        """`None` for each change that was made, in the same order. No resource may occur twice."""
+        return await self._to_the_end(self._alter_configs(changes, validate_only))
+
+    async def _to_the_end(self, work: Coroutine[None, None, T]) -> T:
+        """Finish even if the caller goes away: the next decision needs an image that shows this one."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _create_topics(
+        self, wanted: Sequence[NewTopic], validate_only: bool
+    ) -> list[TopicPlan | Refusal]:
         async with self._turn:
-            outcomes = [self._decide_create(topic) for topic in wanted]
+            image = self._follower.image
+            outcomes = decide_creations(
+                image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
+            )
             plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
             if plans and not validate_only:
-                await self._write([operation for plan in plans for operation in self._creation(plan)])
+                await self._write(
+                    (writes.creation(plan, image.brokers, self._epoch) for plan in plans),
+                    changed=[path for plan in plans for path in writes.paths_of(plan.name)],
+                )
             return outcomes
 
-    def _decide_create(self, wanted: NewTopic) -> CreateOutcome:
-        start = self._random.randrange(2**16)
-        return decide_create(
-            self._follower.image, wanted, self._defaults(), topic_id=self._new_id(), start=start
-        )
+    async def _create_partitions(
+        self, wanted: Sequence[Growth], validate_only: bool
+    ) -> list[GrowthPlan | Refusal]:
+        async with self._turn:
+            image = self._follower.image
+            outcomes = decide_growths(image, wanted, start=self._random_start)
+            plans = [outcome for outcome in outcomes if isinstance(outcome, GrowthPlan)]
+            if plans and not validate_only:
+                await self._write(
+                    (
+                        writes.growth(image.topics[plan.name], plan.added, image.brokers, self._epoch)
+                        for plan in plans
+                    ),
+                    changed=[path for plan in plans for path in writes.paths_of(plan.name)],
+                )
+            return outcomes
 
-    def _creation(self, plan: TopicPlan) -> list[Operation]:
-        topic = payloads.TopicNode(plan.topic_id, plan.replicas)
-        operations: list[Operation] = [
-            Create(f"{layout.TOPIC_CONFIGS}/{plan.name}", payloads.encode_config(plan.configs)),
-            Create(layout.topic(plan.name), payloads.encode_topic(topic)),
-            Create(layout.partitions(plan.name)),
-        ]
-        operations += self._partition_creation(plan.name, 0, plan.replicas)
-        return operations
+    async def _delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:
+        async with self._turn:
+            image = self._follower.image
+            deletions = decide_deletions(image, doomed)
+            topics = [
+                image.topics[deletion.name]
+                for deletion in deletions
+                if deletion.refusal is None and deletion.name is not None
+            ]
+            if topics:
+                await self._write(
+                    (writes.deletion(topic) for topic in topics),
+                    changed=[path for topic in topics for path in writes.paths_of(topic.name)],
+                )
+            return deletions
 
-    def _partition_creation(
-        self, topic: str, first: int, replicas: Sequence[tuple[NodeId, ...]]
-    ) -> list[Operation]:
-        alive = self._follower.image.brokers
-        states: dict[tuple[NodeId, ...], bytes] = {}
-        operations: list[Operation] = []
-        for index, assigned in enumerate(replicas, first):
-            state = states.get(assigned)
-            if state is None:
-                isr = tuple(node_id for node_id in assigned if node_id in alive)
-                node = payloads.PartitionNode(isr[0] if isr else None, 0, isr, self._epoch)
-                state = states[assigned] = payloads.encode_partition(node)
-            path = layout.partition(topic, index)
-            operations.append(Create(path))
-            operations.append(Create(f"{path}/state", state))
-        return operations
+    async def _alter_configs(
+        self, changes: Sequence[ConfigChange], validate_only: bool
+    ) -> list[Refusal | None]:
+        async with self._turn:
+            image = self._follower.image
+            decided = [(change.resource, change.decide(image)) for change in changes]
+            operations: list[Operation] = []
+            for resource, values in decided:
+                if not isinstance(values, Refusal):
+                    exists = await self._store.get(writes.config_path(resource)) is not None
+                    operations.append(writes.configuration(resource, values, exists=exists))
+            if operations and not validate_only:
+                await self._write([operations], changed=[operation.path for operation in operations])
+            return [values if isinstance(values, Refusal) else None for _, values in decided]
 
-    async def _write(self, operations: Sequence[Operation]) -> None:
-        fenced: list[Operation] = [Check(layout.CONTROLLER_EPOCH, self._epoch_version)]
-        await self._store.multi(fenced + list(operations))
-        await self._follower.refresh()
+    def _random_start(self) -> int:
+        return self._random.randrange(2**16)
+
+    async def _write(self, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]) -> None:
+        operations = [operation for plan in plans for operation in plan]
+        await self._store.multi([Check(layout.CONTROLLER_EPOCH, self._epoch_version), *operations])
+        await self._follower.refresh(changed)

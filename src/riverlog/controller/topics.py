@@ -1,27 +1,19 @@
-"""Decisions about topics: may this one be created, grown or deleted, and what becomes of it. Pure.
+"""Decisions about new topics: may each be created, and what becomes of it. Pure.
 
-A decision is a plan or a refusal; `controller` carries plans out. Not here: reading requests off the wire and
-writing to the store.
+A decision is a plan or a refusal; `controller` carries plans out. Checks come in Kafka's order, since only
+the first that fails is answered. Not here: growing (`growth`) and deleting (`deletion`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from riverlog.controller import names
+from riverlog.controller.assignments import Replicas, decide_replicas
+from riverlog.controller.decisions import PARTITIONS_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX, Refusal
 from riverlog.controller.placement import place
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
-
-Assignments = Sequence[tuple[int, Sequence[int]]]
-"""Partition index and its replicas, as the request gave them: in any order, maybe wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    error: ErrorCode
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +23,9 @@ class NewTopic:
     name: str
     partitions: int | None = None
     replication_factor: int | None = None
-    assignments: Assignments = ()
-    configs: Mapping[str, str] = field(default_factory=dict)
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    """Partition index and its replicas, as the request gave them: in any order, maybe wrong."""
+    configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +34,115 @@ class TopicPlan:
 
     name: str
     topic_id: UUID
-    replicas: tuple[tuple[NodeId, ...], ...]
+    replicas: tuple[Replicas, ...]
     configs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDefaults:
+class TopicRules:
+    """What applies where the request is silent, and what the settings of a topic may be."""
+
     partitions: int = 1
     replication_factor: int = 1
+    config_problem: Callable[[Mapping[str, str]], str | None] = lambda configs: None
+    """Why a topic cannot have these settings; `None` when it can."""
 
 
-def decide_create(
-    image: ClusterImage, wanted: NewTopic, defaults: TopicDefaults, *, topic_id: UUID, start: int
-) -> TopicPlan | Refusal:
-    if problem := names.problem_with(wanted.name):
-        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    if wanted.name in image.topics:
-        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{wanted.name}' already exists.")
-    if other := names.colliding(wanted.name, image.topics):
-        return Refusal(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"Topic '{wanted.name}' differs from '{other}' only in '.' and '_', which are one in metric names.",
+def decide_creations(
+    image: ClusterImage,
+    wanted: Sequence[NewTopic],
+    rules: TopicRules,
+    *,
+    new_id: Callable[[], UUID],
+    start: Callable[[], int],
+) -> list[TopicPlan | Refusal]:
+    """An outcome for each topic, in the same order. Names that occur twice are refused beforehand."""
+    if sum(_partition_count(topic, rules) for topic in wanted) > PARTITIONS_PER_REQUEST_MAX:
+        return [_too_many(f"One request makes at most {PARTITIONS_PER_REQUEST_MAX} partitions.")] * len(
+            wanted
         )
-    replicas = _replicas(image, wanted, defaults, start)
+    outcomes = [decide_creation(image, topic, rules, topic_id=new_id(), start=start()) for topic in wanted]
+    plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
+    if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > RECORDS_PER_REQUEST_MAX:
+        message = f"Topics, settings and partitions of one request number at most {RECORDS_PER_REQUEST_MAX}."
+        return [_too_many(message)] * len(wanted)
+    return outcomes
+
+
+def decide_creation(
+    image: ClusterImage, wanted: NewTopic, rules: TopicRules, *, topic_id: UUID, start: int
+) -> TopicPlan | Refusal:
+    if refusal := _refuse_name(image, wanted.name):
+        return refusal
+    configs: dict[str, str] = {}
+    for name, value in wanted.configs.items():
+        if value is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"The topic setting {name} has no value.")
+        configs[name] = value
+    if problem := rules.config_problem(configs):
+        return Refusal(ErrorCode.INVALID_CONFIG, problem)
+    replicas = _assigned(image, wanted) if wanted.assignments else _placed(image, wanted, rules, start)
     if isinstance(replicas, Refusal):
         return replicas
-    return TopicPlan(wanted.name, topic_id, replicas, wanted.configs)
+    return TopicPlan(wanted.name, topic_id, replicas, configs)
 
 
-def _replicas(
-    image: ClusterImage, wanted: NewTopic, defaults: TopicDefaults, start: int
-) -> tuple[tuple[NodeId, ...], ...] | Refusal:
-    partitions = defaults.partitions if wanted.partitions is None else wanted.partitions
-    factor = defaults.replication_factor if wanted.replication_factor is None else wanted.replication_factor
+def _refuse_name(image: ClusterImage, name: str) -> Refusal | None:
+    if problem := names.problem_with(name):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name in image.topics:
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if other := names.colliding(name, image.topics):
+        return Refusal(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' differs from '{other}' only in '.' and '_', which are one in metric names.",
+        )
+    return None
+
+
+def _assigned(image: ClusterImage, wanted: NewTopic) -> tuple[Replicas, ...] | Refusal:
+    if wanted.replication_factor is not None:
+        return _contradiction("replication factor")
+    if wanted.partitions is not None:
+        return _contradiction("number of partitions")
+    return decide_replicas(wanted.assignments, image.brokers.keys())
+
+
+def _contradiction(what: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, f"Replicas are assigned one by one, so the {what} must be -1.")
+
+
+def _placed(
+    image: ClusterImage, wanted: NewTopic, rules: TopicRules, start: int
+) -> tuple[Replicas, ...] | Refusal:
+    factor = rules.replication_factor if wanted.replication_factor is None else wanted.replication_factor
+    if factor <= 0:
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "The replication factor must be positive, or -1 for the default.",
+        )
+    partitions = rules.partitions if wanted.partitions is None else wanted.partitions
+    if partitions <= 0:
+        return Refusal(
+            ErrorCode.INVALID_PARTITIONS, "The number of partitions must be positive, or -1 for the default."
+        )
+    if factor > len(image.brokers):
+        return short_of_brokers(factor, len(image.brokers))
     return place(sorted(image.brokers), partitions=partitions, replication_factor=factor, start=start)
+
+
+def short_of_brokers(factor: int, brokers: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        f"{factor} replicas were asked for, but only {brokers} brokers are registered.",
+    )
+
+
+def _partition_count(topic: NewTopic, rules: TopicRules) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return rules.partitions if topic.partitions is None else max(0, topic.partitions)
+
+
+def _too_many(message: str) -> Refusal:
+    return Refusal(ErrorCode.POLICY_VIOLATION, message)

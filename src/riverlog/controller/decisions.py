@@ -1,0 +1,23 @@
+"""What the decisions have in common: how they refuse, and the limits of one request."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from riverlog.model.errors import ErrorCode
+
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""More in one CreateTopics request is against Kafka's policy, whatever else the request says."""
+
+RECORDS_PER_REQUEST_MAX: Final = 10_000
+"""Kafka's controller writes one record for each topic, config and partition, and no more than this at once.
+
+We write no such records, but refuse the same requests.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not done. The message is for a person; some answers of Kafka have none."""
+
+    error: ErrorCode
+    message: str | None

@@ -1,0 +1,81 @@
+"""Plans as operations of the metadata store. Pure.
+
+One plan is a handful of nodes in Kafka's layout; a multi of them is all or nothing, so a topic is never seen
+without its partitions, and a deleted one is gone in one step: the logs it leaves are strays from then on.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from riverlog.controller.assignments import Replicas
+from riverlog.controller.topics import TopicPlan
+from riverlog.metadata import layout, payloads
+from riverlog.metadata.image import ConfigResource, ResourceType, TopicImage
+from riverlog.model.ids import NodeId
+from riverlog.model.metadata_store import Create, Delete, Operation, Set
+
+
+def creation(plan: TopicPlan, alive: Collection[NodeId], controller_epoch: int) -> list[Operation]:
+    topic = payloads.TopicNode(plan.topic_id, plan.replicas)
+    return [
+        Create(
+            config_path(ConfigResource(ResourceType.TOPIC, plan.name)), payloads.encode_config(plan.configs)
+        ),
+        Create(layout.topic(plan.name), payloads.encode_topic(topic)),
+        Create(layout.partitions(plan.name)),
+        *_new_partitions(plan.name, 0, plan.replicas, alive, controller_epoch),
+    ]
+
+
+def growth(
+    topic: TopicImage, added: Sequence[Replicas], alive: Collection[NodeId], controller_epoch: int
+) -> list[Operation]:
+    replicas = (*(partition.replicas for partition in topic.partitions), *added)
+    return [
+        Set(layout.topic(topic.name), payloads.encode_topic(payloads.TopicNode(topic.topic_id, replicas))),
+        *_new_partitions(topic.name, len(topic.partitions), added, alive, controller_epoch),
+    ]
+
+
+def deletion(topic: TopicImage) -> list[Operation]:
+    operations: list[Operation] = []
+    for index in range(len(topic.partitions)):
+        path = layout.partition(topic.name, index)
+        operations.append(Delete(f"{path}/state"))
+        operations.append(Delete(path))
+    operations.append(Delete(layout.partitions(topic.name)))
+    operations.append(Delete(layout.topic(topic.name)))
+    operations.append(Delete(config_path(ConfigResource(ResourceType.TOPIC, topic.name))))
+    return operations
+
+
+def configuration(resource: ConfigResource, values: Mapping[str, str], *, exists: bool) -> Operation:
+    path = config_path(resource)
+    data = payloads.encode_config(values)
+    return Set(path, data) if exists else Create(path, data)
+
+
+def paths_of(topic: str) -> tuple[str, str]:
+    """All that a change of a topic touches is at or below these."""
+    return layout.topic(topic), config_path(ConfigResource(ResourceType.TOPIC, topic))
+
+
+def config_path(resource: ConfigResource) -> str:
+    root = layout.TOPIC_CONFIGS if resource.type is ResourceType.TOPIC else layout.BROKER_CONFIGS
+    return f"{root}/{resource.name or layout.DEFAULT_ENTITY}"
+
+
+def _new_partitions(
+    topic: str, first: int, replicas: Sequence[Replicas], alive: Collection[NodeId], controller_epoch: int
+) -> list[Operation]:
+    states: dict[Replicas, bytes] = {}
+    operations: list[Operation] = []
+    for index, assigned in enumerate(replicas, first):
+        state = states.get(assigned)
+        if state is None:
+            isr = tuple(node_id for node_id in assigned if node_id in alive)
+            node = payloads.PartitionNode(isr[0] if isr else None, 0, isr or assigned, controller_epoch)
+            state = states[assigned] = payloads.encode_partition(node)
+        path = layout.partition(topic, index)
+        operations.append(Create(path))
+        operations.append(Create(f"{path}/state", state))
+    return operations
