@@ -5,7 +5,7 @@ image. A topic is read as a whole, except that a change of one partition's state
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.image import (
@@ -19,6 +19,8 @@ from riverlog.metadata.image import (
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Versioned
 
+K = TypeVar("K")
+V = TypeVar("V")
 Tree = Mapping[str, Versioned]
 
 ROOTS: Final = (
@@ -45,6 +47,31 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
+class _Draft(Generic[K, V]):
+    """A mapping under change, copied when the first difference comes: what stays the same stays itself."""
+
+    def __init__(self, base: Mapping[K, V]) -> None:
+        self._base = base
+        self._copy: dict[K, V] | None = None
+
+    @property
+    def now(self) -> Mapping[K, V]:
+        return self._base if self._copy is None else self._copy
+
+    def put(self, key: K, value: V) -> None:
+        if self.now.get(key) != value:
+            self._writable()[key] = value
+
+    def drop(self, key: K) -> None:
+        if key in self.now:
+            del self._writable()[key]
+
+    def _writable(self) -> dict[K, V]:
+        if self._copy is None:
+            self._copy = dict(self._base)
+        return self._copy
+
+
 class ImageBuilder:
     """Starts from an image and takes parts that were read again. An empty tree says that the part is gone."""
 
@@ -52,27 +79,32 @@ class ImageBuilder:
         self._base = base
         self._cluster_id = base.cluster_id
         self._controller_id = base.controller_id
-        self._brokers = dict(base.brokers)
-        self._topics = dict(base.topics)
-        self._topic_names = dict(base.topic_names)
-        self._configs = dict(base.configs)
+        self._brokers = _Draft(base.brokers)
+        self._topics = _Draft(base.topics)
+        self._topic_names = _Draft(base.topic_names)
+        self._configs = _Draft(base.configs)
         self._shared: dict[tuple[tuple[NodeId, ...], bytes, int], PartitionImage] = {}
 
     def build(self) -> ClusterImage:
         """The image with all parts applied: the very one it started from when nothing differs."""
-        image = ClusterImage(
-            self._cluster_id,
-            self._base.version,
-            self._controller_id,
-            self._brokers,
-            self._topics,
-            self._topic_names,
-            self._configs,
+        base = self._base
+        if (
+            self._cluster_id == base.cluster_id
+            and self._controller_id == base.controller_id
+            and self._brokers.now is base.brokers
+            and self._topics.now is base.topics
+            and self._configs.now is base.configs
+        ):
+            return base
+        return ClusterImage(
+            cluster_id=self._cluster_id,
+            version=base.version + 1,
+            controller_id=self._controller_id,
+            brokers=self._brokers.now,
+            topics=self._topics.now,
+            topic_names=self._topic_names.now,
+            configs=self._configs.now,
         )
-        if image == self._base:
-            return self._base
-        object.__setattr__(image, "version", self._base.version + 1)
-        return image
 
     def apply(self, part: str, tree: Tree) -> None:
         for root in ROOTS:
@@ -99,13 +131,13 @@ class ImageBuilder:
     def _entries_of(self, root: str) -> set[str]:
         match root:
             case layout.BROKER_IDS:
-                return {str(node_id) for node_id in self._brokers}
+                return {str(node_id) for node_id in self._brokers.now}
             case layout.TOPICS:
-                return set(self._topics)
+                return set(self._topics.now)
             case layout.TOPIC_CONFIGS:
-                return {name for kind, name in self._configs if kind is ResourceType.TOPIC}
+                return {name for kind, name in self._configs.now if kind is ResourceType.TOPIC}
             case _:
-                names = (name for kind, name in self._configs if kind is ResourceType.BROKER)
+                names = (name for kind, name in self._configs.now if kind is ResourceType.BROKER)
                 return {name or layout.DEFAULT_ENTITY for name in names}
 
     def _apply_entry(self, root: str, name: str, tree: Tree) -> None:
@@ -126,24 +158,24 @@ class ImageBuilder:
 
     def _apply_broker(self, path: str, node_id: NodeId, node: Versioned | None) -> None:
         if node is None:
-            self._brokers.pop(node_id, None)
+            self._brokers.drop(node_id)
             return
         registered = payloads.decode_broker(path, node.data)
-        self._brokers[node_id] = BrokerImage(node_id, registered.endpoints, registered.rack)
+        self._brokers.put(node_id, BrokerImage(node_id, registered.endpoints, registered.rack))
 
     def _apply_config(self, path: str, resource: ConfigResource, node: Versioned | None) -> None:
         values = payloads.decode_config(path, node.data) if node else {}
         if values:
-            self._configs[resource] = values
+            self._configs.put(resource, values)
         else:
-            self._configs.pop(resource, None)
+            self._configs.drop(resource)
 
     def _apply_topic(self, path: str, name: str, node: Versioned | None, tree: Tree) -> None:
-        old = self._topics.get(name)
-        if old is not None:
-            self._topic_names.pop(old.topic_id, None)
+        old = self._topics.now.get(name)
         if node is None:
-            self._topics.pop(name, None)
+            if old is not None:
+                self._topics.drop(name)
+                self._topic_names.drop(old.topic_id)
             return
         read = payloads.decode_topic(path, node.data)
         prefix = layout.partitions(name)
@@ -153,18 +185,20 @@ class ImageBuilder:
                 for index, replicas in enumerate(read.replicas)
             ]
         )
-        self._topics[name] = TopicImage(name, read.topic_id, partitions)
-        self._topic_names[read.topic_id] = name
+        if old is not None and old.topic_id != read.topic_id:
+            self._topic_names.drop(old.topic_id)
+        self._topics.put(name, TopicImage(name, read.topic_id, partitions))
+        self._topic_names.put(read.topic_id, name)
 
     def _apply_partition(self, path: str, name: str, node: Versioned | None) -> None:
         topic_name, _, index_text, _ = name.split("/")
-        topic = self._topics.get(topic_name)
+        topic = self._topics.now.get(topic_name)
         index = int(index_text)
         if topic is None or index >= len(topic.partitions):
             return  # The topic itself is changing too, and is read as a whole.
         partitions = list(topic.partitions)
         partitions[index] = self._partition(partitions[index].replicas, path, node)
-        self._topics[topic_name] = TopicImage(topic_name, topic.topic_id, tuple(partitions))
+        self._topics.put(topic_name, TopicImage(topic_name, topic.topic_id, tuple(partitions)))
 
     def _partition(self, replicas: tuple[NodeId, ...], path: str, node: Versioned | None) -> PartitionImage:
         if node is None:
