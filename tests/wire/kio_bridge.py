@@ -1,4 +1,4 @@
-"""Our messages as kio's, and the bytes that kio makes of them: an encoder and decoder that we did not write."""
+"""Our messages as kio has them, and the bytes that it makes of them: a codec that we did not write."""
 
 import datetime
 import io

@@ -184,7 +184,7 @@ def test_records_of_a_fetch_response_are_handed_on_as_they_are(version: int) -> 
         view,
     ]
     sizes = [part.length if isinstance(part, FileSlice) else len(part) for part in parts]
-    assert int.from_bytes(bytes(parts[0][:4])) == sum(sizes) - 4  # type: ignore[index, arg-type]
+    assert int.from_bytes(bytes(parts[0][:4])) == sum(sizes) - 4  # type: ignore[arg-type]
     partitions[0].records = b"f" * 5_000
     filled = [b"f" * 5_000 if isinstance(part, FileSlice) else part for part in parts]
     assert b"".join(filled) == encode_response(ApiKey.FETCH, version, 9, response)
