@@ -1,0 +1,49 @@
+"""Where an append comes from, and how it can end. Values only."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from riverlog.model.errors import ErrorCode
+
+
+class Origin(Enum):
+    """What is checked: a client's sequences, a coordinator's epochs, of a leader's batches only the order."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    REPLICATION = "replication"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The batches are in the log. `append_time_ms` is None where records carry the producer's time."""
+
+    first_offset: int
+    last_offset: int
+    append_time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The batch was in the log already, at these offsets."""
+
+    first_offset: int
+    last_offset: int
+    append_time_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    error: ErrorCode
+    message: str
+
+
+AppendOutcome = Appended | Duplicate | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetOutOfRange:
+    """The offset asked for is not in the log; these are its bounds."""
+
+    log_start_offset: int
+    log_end_offset: int

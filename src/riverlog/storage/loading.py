@@ -1,0 +1,261 @@
+"""Opening a log directory of one partition: what is on disk, made consistent.
+
+After a clean shutdown nothing is scanned but the few kilobytes behind the last index entry. Otherwise every
+segment from the recovery point on is read whole: the log ends before the first batch that is torn, has a
+wrong CRC or goes back in offsets; indexes, leader epochs and producer state are rebuilt from what is left.
+Segments before the recovery point were synced together with their indexes and are only checked for shape.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import Final
+
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.errors import CorruptLogError
+from riverlog.records import batch as batches
+from riverlog.storage import names
+from riverlog.storage.batch_scan import scan_batches
+from riverlog.storage.checkpoint import decode_epochs
+from riverlog.storage.leader_epochs import LeaderEpochs
+from riverlog.storage.open_files import Files
+from riverlog.storage.producer_snapshots import ProducerSnapshots
+from riverlog.storage.producer_state import ProducerStates, end_marker
+from riverlog.storage.segment import PlacedBatch, Segment
+from riverlog.storage.segment_list import SegmentList
+
+_RELATIVE_MAX: Final = 2**31 - 1
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    segments: SegmentList
+    producers: ProducerStates
+    epochs: LeaderEpochs
+    snapshots: ProducerSnapshots
+    cut_bytes: int
+    recovered_from: int
+    """Number of the first segment that was rebuilt and is not known to be on disk."""
+
+
+@dataclass(slots=True)
+class LogLoader:
+    """Loads one partition's directory."""
+
+    directory: str
+    config: LogConfig
+    files: Files
+    recovery_point: int
+    log_start_offset: int
+    is_clean: bool
+    now_ms: int
+
+    def load(self) -> LoadedLog:
+        found = self._tidy()
+        epochs = self._load_epochs()
+        snapshots = ProducerSnapshots(self.directory, self.files.disk, found.get(names.SNAPSHOT, set()))
+        segments = [self._segment(base) for base in sorted(found.get(names.LOG, set()))]
+        for earlier, later in itertools.pairwise(segments):
+            earlier.next_offset = later.base_offset
+        producers = ProducerStates()
+        cut_bytes = 0
+        recovered_from = self._first_to_recover(segments)
+        if recovered_from < len(segments):
+            cut_bytes = self._recover(segments, recovered_from, producers, epochs, snapshots)
+        elif segments:
+            self._replay(segments, producers, snapshots, segments[-1].next_offset)
+        if not segments:
+            segments = [Segment(self.directory, self.log_start_offset, self.files, created_ms=self.now_ms)]
+        epochs.truncate_from_end(segments[-1].next_offset)
+        snapshots.remove_strays({segment.base_offset for segment in segments}, segments[-1].next_offset)
+        return LoadedLog(SegmentList(segments), producers, epochs, snapshots, cut_bytes, recovered_from)
+
+    def _tidy(self) -> dict[str, set[int]]:
+        """Remove what an interrupted deletion or cleaning left; returns base offsets by suffix."""
+        disk = self.files.disk
+        entries = disk.list(self.directory)
+        for name in entries:
+            if name.endswith((names.DELETED, names.CLEANED, ".tmp")):
+                disk.unlink(f"{self.directory}/{name}")
+        if any(name.endswith(names.SWAP) for name in entries):
+            self._complete_swaps(entries)
+            entries = disk.list(self.directory)
+        found: dict[str, set[int]] = {}
+        for name in entries:
+            if (parsed := names.parse_segment_file(name)) is not None:
+                found.setdefault(parsed[1], set()).add(parsed[0])
+        logs = found.get(names.LOG, set())
+        for suffix in (names.INDEX, names.TIME_INDEX, names.TRANSACTION_INDEX):
+            for base in found.get(suffix, set()) - logs:
+                disk.unlink(names.segment_path(self.directory, base, suffix))
+        return found
+
+    def _complete_swaps(self, entries: list[str]) -> None:
+        """A cleaned segment that was about to replace others: they may be gone, so it takes their place."""
+        disk = self.files.disk
+        swapped = [name for name in entries if name.endswith(names.SWAP)]
+        for name in swapped:
+            parsed = names.parse_segment_file(name.removesuffix(names.SWAP))
+            if parsed is not None and parsed[1] == names.LOG:
+                segment = self._segment(parsed[0], path=f"{self.directory}/{name}")
+                end = max((header.next_offset for _, header in segment.headers(0)), default=parsed[0])
+                segment.forget_files()
+                for other in entries:
+                    replaced = names.parse_segment_file(other)
+                    if replaced and parsed[0] <= replaced[0] < end and replaced[1] in names.SEGMENT_FILES:
+                        disk.unlink(f"{self.directory}/{other}")
+        for name in swapped:
+            disk.rename(f"{self.directory}/{name}", f"{self.directory}/{name.removesuffix(names.SWAP)}")
+        disk.sync_directory(self.directory)
+
+    def _segment(self, base: int, path: str | None = None) -> Segment:
+        path = path or names.segment_path(self.directory, base, names.LOG)
+        disk = self.files.disk
+        segment = Segment(
+            self.directory,
+            base,
+            self.files,
+            created_ms=disk.modified_ms(path),
+            size_bytes=disk.size(path),
+        )
+        segment.log.path = path
+        return segment
+
+    def _load_epochs(self) -> LeaderEpochs:
+        disk, path = self.files.disk, f"{self.directory}/{names.LEADER_EPOCHS}"
+        if not disk.exists(path):
+            return LeaderEpochs()
+        try:
+            return LeaderEpochs(decode_epochs(disk.read(path), path))
+        except CorruptLogError:
+            if self.is_clean:
+                raise
+            return LeaderEpochs()
+
+    def _first_to_recover(self, segments: list[Segment]) -> int:
+        """Number of the first segment that must be read whole; as many as there are when none must."""
+        if not self.is_clean:
+            after = sum(1 for segment in segments if segment.base_offset <= self.recovery_point)
+            unsynced = max(after - 1, 0)
+        else:
+            unsynced = len(segments)
+        for number, segment in enumerate(segments[:unsynced]):
+            if not self._indexes_have_shape(segment):
+                return number
+        if self.is_clean and segments and not segments[-1].load_end():
+            return len(segments) - 1
+        return unsynced
+
+    def _indexes_have_shape(self, segment: Segment) -> bool:
+        disk = self.files.disk
+        for suffix, entry_bytes in ((names.INDEX, 8), (names.TIME_INDEX, 12)):
+            path = names.segment_path(self.directory, segment.base_offset, suffix)
+            if not disk.exists(path):
+                return segment.size_bytes == 0
+            if disk.size(path) % entry_bytes:
+                return False
+        last = segment.index.last
+        return last is None or last[1] < segment.size_bytes
+
+    def _recover(
+        self,
+        segments: list[Segment],
+        first: int,
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        snapshots: ProducerSnapshots,
+    ) -> int:
+        snapshots.remove_after(segments[first].base_offset)
+        epochs.truncate_from_end(segments[first].base_offset)
+        self._replay(segments[:first], producers, snapshots, segments[first].base_offset)
+        cut_bytes, end_offset = 0, segments[first].base_offset
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            if segment.base_offset < end_offset:
+                cut_bytes += self._drop(segments, number)
+                break
+            if number > first:
+                snapshots.write(segment.base_offset, producers)
+            cut = self._recover_segment(segment, producers, epochs)
+            end_offset = segment.next_offset
+            if cut:
+                cut_bytes += cut + self._drop(segments, number + 1)
+                break
+        return cut_bytes
+
+    def _recover_segment(self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
+        """Keep the valid prefix, rebuild everything that is derived from it; returns the bytes cut off."""
+        size_on_disk = segment.size_bytes
+        segment.reset_indexes()
+        file = segment.log.get()
+        for position, header, view, at in scan_batches(file, 0, size_on_disk):
+            if not segment.next_offset <= header.base_offset <= segment.base_offset + _RELATIVE_MAX:
+                break
+            if header.last_offset_delta < 0 or not batches.crc_is_valid(view, at, header):
+                break
+            assert position == segment.size_bytes
+            segment.note(
+                PlacedBatch(header.base_offset, header),
+                index_interval_bytes=self.config.index_interval_bytes,
+            )
+            epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                marker = end_marker(header, view, at)
+                aborted = producers.decide_aborted(header, header.last_offset, marker)
+                if aborted is not None:
+                    segment.transactions.append(aborted)
+                producers.apply(header, header.base_offset, marker)
+        if segment.size_bytes < size_on_disk:
+            file.truncate(segment.size_bytes)
+        segment.save_indexes()
+        return size_on_disk - segment.size_bytes
+
+    def _drop(self, segments: list[Segment], number: int) -> int:
+        """Segments behind a cut: nothing in them can be reached any more."""
+        dropped, segments[number:] = segments[number:], []
+        for segment in dropped:
+            segment.forget_files()
+            for suffix in names.SEGMENT_FILES:
+                self.files.disk.unlink(names.segment_path(self.directory, segment.base_offset, suffix))
+        return sum(segment.size_bytes for segment in dropped)
+
+    def _replay(
+        self, segments: list[Segment], producers: ProducerStates, snapshots: ProducerSnapshots, end: int
+    ) -> None:
+        replay_producers(
+            segments,
+            producers,
+            snapshots,
+            start=self.log_start_offset,
+            end=end,
+            oldest_ms=self.now_ms - self.config.producer_id_expiration_ms,
+        )
+
+
+def replay_producers(
+    segments: list[Segment],
+    producers: ProducerStates,
+    snapshots: ProducerSnapshots,
+    *,
+    start: int,
+    end: int,
+    oldest_ms: int,
+) -> None:
+    """Bring `producers` to the state at `end`: the newest whole snapshot, then the batches behind it."""
+    snapshot_offset, entries = snapshots.load_latest(end)
+    producers.load(
+        (producer_id, entry)
+        for producer_id, entry in entries
+        if entry.transaction_first_offset is not None or entry.last_timestamp_ms > oldest_ms
+    )
+    start = max(start, snapshot_offset)
+    for segment in segments:
+        if segment.next_offset <= start or segment.base_offset >= end or not segment.size_bytes:
+            continue
+        located = segment.locate(start)
+        if located is None:
+            continue
+        for _, header, view, at in scan_batches(segment.log.get(), located[0], segment.size_bytes):
+            if header.base_offset >= end:
+                break
+            if header.producer_id >= 0:
+                producers.apply(header, header.base_offset, end_marker(header, view, at))

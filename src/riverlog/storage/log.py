@@ -1,0 +1,161 @@
+"""One partition's log: append, read, look up; with `TrimmableLog` and `DurableLog` the whole of it.
+
+Used from one thread, the event loop's; only `SyncTask.run` (see `syncing`) runs elsewhere. An append is one
+write of the buffer that came in, with offsets and leader epoch patched in place. Invariants: log start <=
+last stable offset <= high watermark <= log end; a batch is in memory's state (producers, epochs, indexes)
+exactly if it is whole in the file. Not here: roles and replicas, and waiting.
+"""
+
+from riverlog.model.errors import DiskFullError, ErrorCode
+from riverlog.records import batch as batches
+from riverlog.records.rules import Accepted
+from riverlog.storage import timestamps
+from riverlog.storage.appends import (
+    Appended,
+    AppendOutcome,
+    Duplicate,
+    OffsetOutOfRange,
+    Origin,
+    Refused,
+)
+from riverlog.storage.producer_state import EndMarker, end_marker
+from riverlog.storage.segment import PlacedBatch, Segment
+from riverlog.storage.segment_list import LogRead
+from riverlog.storage.timestamps import TimestampedOffset
+from riverlog.storage.trimmable_log import TrimmableLog
+
+__all__ = ["Appended", "Duplicate", "Log", "LogRead", "OffsetOutOfRange", "Origin", "Refused"]
+
+
+class Log(TrimmableLog):
+    __slots__ = ()
+
+    def append(
+        self, accepted: Accepted, *, leader_epoch: int, origin: Origin = Origin.CLIENT
+    ) -> AppendOutcome:
+        """Write validated batches. Raises `DiskFullError` (nothing was written) or `StorageError`."""
+        self._require_online()
+        data, is_leader = accepted.data, origin is not Origin.REPLICATION
+        if len(data) > self.config.segment_bytes:
+            return Refused(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{len(data)} bytes do not fit in a segment of {self.config.segment_bytes}.",
+            )
+        next_offset = self._end_offset
+        placed: list[PlacedBatch] = []
+        markers: list[EndMarker | None] = []
+        for position, header in accepted.batches:
+            marker = end_marker(header, data, position) if header.attributes & batches.CONTROL_FLAG else None
+            if is_leader:
+                if header.producer_id >= 0 and (answer := self._judge(header, marker, origin)) is not None:
+                    return answer
+                batches.patch(data, position, base_offset=next_offset, leader_epoch=leader_epoch)
+                placed.append(PlacedBatch(next_offset, header))
+            else:
+                if header.base_offset < next_offset:
+                    return Refused(
+                        ErrorCode.OFFSET_OUT_OF_RANGE,
+                        f"A replicated batch begins at {header.base_offset}, the log ends at {next_offset}.",
+                    )
+                placed.append(PlacedBatch(header.base_offset, header))
+            markers.append(marker)
+            next_offset = placed[-1].last_offset + 1
+        self._write(accepted, placed, markers, leader_epoch if is_leader else None)
+        stamp = placed[0].header
+        return Appended(
+            placed[0].base_offset,
+            next_offset - 1,
+            stamp.max_timestamp_ms if stamp.is_log_append_time else None,
+        )
+
+    def _judge(
+        self, header: batches.BatchHeader, marker: EndMarker | None, origin: Origin
+    ) -> Duplicate | Refused | None:
+        if origin is Origin.CLIENT and (written := self.producers.decide_duplicate(header)) is not None:
+            return Duplicate(written.first_offset, written.last_offset, written.timestamp_ms)
+        refusal = self.producers.decide(header, marker, check_sequence=origin is Origin.CLIENT)
+        return Refused(refusal.error, refusal.message) if refusal is not None else None
+
+    def _write(
+        self,
+        accepted: Accepted,
+        placed: list[PlacedBatch],
+        markers: list[EndMarker | None],
+        leader_epoch: int | None,
+    ) -> None:
+        config, active = self.config, self._segments.active
+        last_offset = placed[-1].last_offset
+        if active.should_roll(
+            config, len(accepted.data), last_offset, accepted.max_timestamp_ms, self._clock.wall_ms()
+        ):
+            self.roll(placed[0].base_offset)
+            active = self._segments.active
+        position = active.size_bytes
+        active.append(accepted.data, placed, index_interval_bytes=config.index_interval_bytes)
+        if any(markers):
+            self._index_aborts(active, position, placed, markers)
+        for batch, marker in zip(placed, markers, strict=True):
+            header = batch.header
+            self._epochs.assign(
+                header.leader_epoch if leader_epoch is None else leader_epoch, batch.base_offset
+            )
+            if header.producer_id >= 0:
+                self.producers.apply(header, batch.base_offset, marker)
+        self._segments.note_recent(placed, position)
+        self._end_offset = last_offset + 1
+        self._is_touched = True
+        due = config.flush_messages
+        if due is not None and self._end_offset - self._flushed_offset >= due:
+            self._ask_for_sync()
+
+    def _index_aborts(
+        self, active: Segment, position: int, placed: list[PlacedBatch], markers: list[EndMarker | None]
+    ) -> None:
+        try:
+            for batch, marker in zip(placed, markers, strict=True):
+                aborted = self.producers.decide_aborted(batch.header, batch.last_offset, marker)
+                if aborted is not None:
+                    active.transactions.append(aborted)
+        except DiskFullError:
+            active.truncate_at(position, placed[0].base_offset)
+            raise
+
+    def read(
+        self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool = True
+    ) -> LogRead | OffsetOutOfRange:
+        """Whole batches from the one that holds `offset`, as a slice of a file; nothing past `end_offset`."""
+        self._require_online()
+        if not self._start_offset <= offset <= self._end_offset:
+            return OffsetOutOfRange(self._start_offset, self._end_offset)
+        if offset >= end_offset:
+            return LogRead(None, end_offset)
+        return self._segments.read(
+            offset, max_bytes=max_bytes, end_offset=end_offset, at_least_one_batch=at_least_one_batch
+        )
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of the aborted transactions that touch a range."""
+        found: list[tuple[int, int]] = []
+        for segment in self._segments.from_offset(start_offset):
+            for aborted in segment.transactions:
+                if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
+                    found.append((aborted.producer_id, aborted.first_offset))
+                if aborted.last_stable_offset >= end_offset:
+                    return found
+        return found
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """The first record that is not older."""
+        self._require_online()
+        return timestamps.first_at_or_after(self._segments, timestamp_ms, self._start_offset)
+
+    def max_timestamp(self) -> TimestampedOffset | None:
+        """The first record with the greatest timestamp."""
+        self._require_online()
+        return timestamps.newest(self._segments)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+        return self._epochs.end_offset_for(epoch, self._end_offset)
+
+    def leader_epoch_for(self, offset: int) -> int | None:
+        return self._epochs.epoch_for(offset)

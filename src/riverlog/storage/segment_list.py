@@ -1,0 +1,145 @@
+"""The segments of one log in order of their base offsets, and reading across them.
+
+Looks up by bisection in a list of base offsets. The beginnings of the newest batches are kept in memory, so
+that a consumer at the tail needs neither index nor read to find its place. There is always an active
+segment, the last one. Not here: what may be read (high watermark, log start); the caller bounds it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from riverlog.model.disk import FileSlice
+from riverlog.storage.segment import PlacedBatch, Segment
+
+_RECENT_MAX: Final = 128
+_RECENT_KEPT: Final = 64
+
+
+class LogRead(NamedTuple):
+    """What a read found. `upper_offset` bounds the offsets in `records` from above, exclusively."""
+
+    records: FileSlice | None
+    upper_offset: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.records.length if self.records is not None else 0
+
+
+class SegmentList:
+    __slots__ = ("_base_offsets", "_recent_offsets", "_recent_positions", "_segments")
+
+    def __init__(self, segments: Iterable[Segment]) -> None:
+        self._segments = list(segments)
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._recent_offsets: list[int] = []
+        self._recent_positions: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __getitem__(self, number: int) -> Segment:
+        return self._segments[number]
+
+    @property
+    def active(self) -> Segment:
+        return self._segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def add(self, segment: Segment) -> None:
+        """Make `segment` the active one."""
+        assert not self._segments or segment.base_offset > self._base_offsets[-1]
+        self._segments.append(segment)
+        self._base_offsets.append(segment.base_offset)
+        self.forget_recent()
+
+    def take_first(self, count: int) -> list[Segment]:
+        taken, self._segments = self._segments[:count], self._segments[count:]
+        del self._base_offsets[:count]
+        return taken
+
+    def take_after(self, offset: int) -> list[Segment]:
+        """Remove the segments that begin after `offset`."""
+        number = bisect_right(self._base_offsets, offset)
+        taken, self._segments = self._segments[number:], self._segments[:number]
+        del self._base_offsets[number:]
+        self.forget_recent()
+        return taken
+
+    def number_at(self, offset: int) -> int:
+        """Number of the segment that holds `offset`, or the first one for anything older."""
+        return max(bisect_right(self._base_offsets, offset) - 1, 0)
+
+    def from_offset(self, offset: int) -> list[Segment]:
+        """The segment that holds `offset` and all after it."""
+        return self._segments[self.number_at(offset) :]
+
+    def note_recent(self, placed: Iterable[PlacedBatch], position: int) -> None:
+        """Remember where batches begin that were just written to the active segment."""
+        offsets, positions = self._recent_offsets, self._recent_positions
+        for batch in placed:
+            offsets.append(batch.base_offset)
+            positions.append(position)
+            position += batch.header.size_bytes
+        if len(offsets) > _RECENT_MAX:
+            del offsets[:-_RECENT_KEPT], positions[:-_RECENT_KEPT]
+
+    def forget_recent(self) -> None:
+        self._recent_offsets, self._recent_positions = [], []
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
+        """Batches from the one that holds `offset`, below `end_offset`. Never splits a batch."""
+        number = self.number_at(offset)
+        while number < len(self._segments) and (segment := self._segments[number]).base_offset < end_offset:
+            found = self._start(segment, offset)
+            if found is not None:
+                start, first_end = found
+                end = self._end(segment, end_offset)
+                if end - start > max_bytes:
+                    end = self._cut(segment, start, first_end, max_bytes, at_least_one_batch)
+                if end <= start:
+                    break
+                return LogRead(FileSlice(segment.log.get(), start, end - start), segment.next_offset)
+            number += 1
+        return LogRead(None, end_offset)
+
+    def _start(self, segment: Segment, offset: int) -> tuple[int, int] | None:
+        """Where the first batch to send begins and ends."""
+        recent = self._recent_offsets
+        if recent and offset >= recent[0] and segment is self._segments[-1]:
+            if offset >= segment.next_offset:
+                return None
+            number = bisect_right(recent, offset)
+            first_end = self._recent_positions[number] if number < len(recent) else segment.size_bytes
+            return self._recent_positions[number - 1], first_end
+        located = segment.locate(offset)
+        return (located[0], located[0] + located[1].size_bytes) if located is not None else None
+
+    def _end(self, segment: Segment, end_offset: int) -> int:
+        if end_offset >= segment.next_offset:
+            return segment.size_bytes
+        recent = self._recent_offsets
+        if recent and end_offset >= recent[0] and segment is self._segments[-1]:
+            return self._recent_positions[bisect_right(recent, end_offset) - 1]
+        located = segment.locate(end_offset)
+        return located[0] if located is not None else segment.size_bytes
+
+    def _cut(self, segment: Segment, start: int, first_end: int, max_bytes: int, one: bool) -> int:
+        """The end of the last whole batch within `max_bytes`; the first one is sent anyway if asked."""
+        limit = start + max_bytes
+        if first_end > limit:
+            return first_end if one else start
+        positions = self._recent_positions
+        if positions and limit >= positions[0] and segment is self._segments[-1]:
+            return positions[bisect_right(positions, limit) - 1]
+        return segment.last_boundary(start, limit)
+
+    def base_offsets_below(self, offset: int) -> int:
+        return bisect_left(self._base_offsets, offset)
