@@ -17,6 +17,7 @@ from riverlog.model.config.definitions import (
 )
 from riverlog.model.config.keys.removed import REMOVED
 from riverlog.model.config.properties import read_properties
+from riverlog.model.config.requirements import broker_problem
 from riverlog.model.config.settings import Given, Settings
 from riverlog.model.config.table import Key, OneOf, Range, Status
 from riverlog.model.config.values import InvalidValueError, parse, shown_number
@@ -131,9 +132,11 @@ def _check(name: str, given: Given) -> str | None:
     if key is None:
         raise ConfigError(f"{given.origin}: {_unknown(name)}")
     try:
-        parse(key, given.text)
+        value = parse(key, given.text)
     except InvalidValueError as error:
         raise ConfigError(f"{given.origin}: {error}. {_remedy(key)}") from error
+    if (problem := broker_problem(key.name, value)) is not None:
+        raise ConfigError(f"{given.origin}: {problem}.")
     match key.status:
         case Status.WORKS:
             return None

@@ -41,8 +41,12 @@ class Settings:
 
     @property
     def static(self) -> Mapping[str, str]:
-        """What was given explicitly, by name, as text."""
-        return {name: given.text for name, given in self.given.items()}
+        """What was given explicitly, as text. The two names of the node's number stand for each other."""
+        values = {name: given.text for name, given in self.given.items()}
+        for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if name in values:
+                values.setdefault(other, values[name])
+        return values
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={shown_value(name, given.text)!r}" for name, given in self.given.items())

@@ -1,0 +1,173 @@
+"""What AlterConfigs and IncrementalAlterConfigs may do: the new overrides, or the error that Kafka gives.
+
+Pure decisions about the settings of one resource. Not here: whether a topic exists and is well named, which
+broker was meant, resources that appear twice. An alteration is all or nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from riverlog.model.config import requirements
+from riverlog.model.config.definitions import CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, broker_key
+from riverlog.model.config.effective import BrokerLayers, topic_default
+from riverlog.model.config.table import ConfigType, Key
+from riverlog.model.config.values import default_of, render
+from riverlog.model.errors import ErrorCode
+
+
+class Operation(IntEnum):
+    """The numbers of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The overrides of the resource after the alteration, complete."""
+
+    overrides: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    error: ErrorCode
+    message: str | None
+
+
+def replacing(configs: Iterable[tuple[str, str | None]]) -> list[Change]:
+    """The changes of AlterConfigs, which replaces everything: apply them to no overrides at all."""
+    return [Change(name, Operation.SET, value) for name, value in configs]
+
+
+def alter_topic(
+    current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
+) -> Altered | Refused:
+    if (refused := _refused_at_sight(changes)) is not None:
+        return refused
+    overrides = dict(current)
+    for change in changes:
+        key = TOPIC_KEYS.get(change.name)
+        default = None if key is None else render(topic_default(layers, key))
+        if (refused := _apply(overrides, change, key, default)) is not None:
+            return refused
+    return check_topic(overrides, layers)
+
+
+def check_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> Altered | Refused:
+    """A topic's overrides as a whole; CreateTopics asks the same."""
+    problem = requirements.of_topic(overrides, layers)
+    return Altered(overrides) if problem is None else Refused(ErrorCode.INVALID_CONFIG, problem)
+
+
+def alter_broker(
+    current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers, *, is_default: bool
+) -> Altered | Refused:
+    """`is_default`: for all brokers at once, else for one. Unknown keys are kept, as Kafka does."""
+    if (refused := _refused_at_sight(changes)) is not None:
+        return refused
+    overrides = dict(current)
+    for change in changes:
+        key = broker_key(change.name)
+        if (refused := _refused_list_change(change, key)) is not None:
+            return refused
+        found = layers.static.get(change.name)
+        default = found if found is not None or key is None else render(default_of(key))
+        if (refused := _apply(overrides, change, key, default)) is not None:
+            return refused
+    problem = requirements.of_broker(overrides, is_default=is_default)
+    return Altered(overrides) if problem is None else Refused(ErrorCode.INVALID_REQUEST, problem)
+
+
+def alter_group(
+    current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
+) -> Altered | Refused:
+    altered = _alter_plain(current, changes, GROUP_KEYS)
+    if isinstance(altered, Refused):
+        return altered
+    problem = requirements.of_group(altered.overrides, layers)
+    return altered if problem is None else Refused(ErrorCode.INVALID_CONFIG, problem)
+
+
+def alter_client_metrics(current: Mapping[str, str], changes: Sequence[Change]) -> Altered | Refused:
+    altered = _alter_plain(current, changes, CLIENT_METRICS_KEYS)
+    if isinstance(altered, Refused):
+        return altered
+    problem = requirements.of_client_metrics(altered.overrides)
+    return altered if problem is None else Refused(*problem)
+
+
+def _alter_plain(
+    current: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, Key]
+) -> Altered | Refused:
+    if (refused := _refused_at_sight(changes)) is not None:
+        return refused
+    overrides = dict(current)
+    for change in changes:
+        key = keys.get(change.name)
+        if (refused := _apply(overrides, change, key, None if key is None else key.default)) is not None:
+            return refused
+    return Altered(overrides)
+
+
+def _refused_at_sight(changes: Sequence[Change]) -> Refused | None:
+    """What is wrong with the request itself, whatever it is about."""
+    if any(change.operation not in set(Operation) for change in changes):
+        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    if any(count > 1 for count in Counter(change.name for change in changes).values()):
+        return Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
+    if nulls:
+        return Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+    return None
+
+
+def _refused_list_change(change: Change, key: Key | None) -> Refused | None:
+    """Brokers have a wording of their own for lists that are none."""
+    if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
+        return None
+    if key is not None and key.type is ConfigType.LIST:
+        return None
+    verb = Operation(change.operation).name.lower()
+    message = f"Config value {verb} is not allowed for config key: {change.name}"
+    return Refused(ErrorCode.INVALID_CONFIG, message)
+
+
+def _apply(overrides: dict[str, str], change: Change, key: Key | None, default: str | None) -> Refused | None:
+    match Operation(change.operation):
+        case Operation.DELETE:
+            overrides.pop(change.name, None)
+        case Operation.SET:
+            assert change.value is not None
+            overrides[change.name] = change.value
+        case Operation.APPEND | Operation.SUBTRACT as operation:
+            assert change.value is not None
+            if key is None or key.type is not ConfigType.LIST:
+                message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+                return Refused(ErrorCode.INVALID_CONFIG, message)
+            parts = [part for part in overrides.get(change.name, default or "").split(",") if part]
+            overrides[change.name] = ",".join(_changed(parts, change.value, operation))
+    return None
+
+
+def _changed(parts: list[str], value: str, operation: Operation) -> list[str]:
+    """Kafka's way: parts are compared with their spaces, and a subtraction takes away one of each."""
+    parts = list(parts)
+    for part in value.split(","):
+        if operation is Operation.SUBTRACT:
+            if part in parts:
+                parts.remove(part)
+        elif part not in parts:
+            parts.append(part)
+    return parts
