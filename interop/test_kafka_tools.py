@@ -15,7 +15,7 @@ OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 API_VERSIONS = "org.apache.kafka.tools.BrokerApiVersionsCommand"
-DUMP_LOG = "kafka.tools.DumpLogSegments"
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
@@ -118,8 +118,9 @@ def test_kafka_dump_log_reads_every_file_we_write(server: Server, tool: Tool) ->
     at = ("--bootstrap-server", server.bootstrap)
     tool(TOPICS, *at, "--create", "--topic", "dumped", "--config", "segment.bytes=1048576")
     tool(
-        PERFORMANCE, "--topic", "dumped", "--num-records", "50000", "--record-size", "100", "--throughput", "-1",
-        "--bootstrap-server", server.bootstrap, "--command-property", "compression.type=zstd",
+        PERFORMANCE, "--topic", "dumped", "--num-records", "50000", "--record-size", "100",
+        "--throughput", "-1", "--bootstrap-server", server.bootstrap,
+        "--command-property", "compression.type=zstd",
     )  # fmt: skip
     directory = server.data_dir / "dumped-0"
     logs = sorted(directory.glob("*.log"))
