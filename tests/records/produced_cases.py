@@ -200,7 +200,12 @@ def compressed_cases(now_ms: int, codec: Codec) -> Iterator[Case]:
         verdicts["empty"] = INVALID
     if codec in (Codec.GZIP, Codec.LZ4):
         verdicts["tail"] = OK
-    areas = {"garbage": b"garbage" * 4, "empty": b"", "cut": good[61:-5], "tail": good[61:] + b"tail"}
+    areas: dict[str, bytes | bytearray] = {
+        "garbage": b"garbage" * 4,
+        "empty": b"",
+        "cut": good[61:-5],
+        "tail": good[61:] + b"tail",
+    }
     for kind, area in areas.items():
         verdict = verdicts[kind]
         data = edited(good[:61] + area)

@@ -18,6 +18,7 @@ LOG_OVERHEAD_BYTES = 12
 MAGIC = 2
 
 CODEC_MASK = 0x07
+CODECS = {int(codec): codec for codec in Codec}
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
@@ -74,10 +75,10 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        try:
-            return Codec(self.attributes & CODEC_MASK)
-        except ValueError as error:
-            raise CorruptBatch(f"unknown compression codec {self.attributes & CODEC_MASK}") from error
+        codec = CODECS.get(self.attributes & CODEC_MASK)
+        if codec is None:
+            raise CorruptBatch(f"unknown compression codec {self.attributes & CODEC_MASK}")
+        return codec
 
     @property
     def has_producer_id(self) -> bool:
@@ -100,8 +101,8 @@ def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Nothing in it has been checked."""
     if position < 0 or len(buffer) - position < HEADER_BYTES:
         raise CorruptBatch(f"{max(len(buffer) - position, 0)} bytes are too few for a batch header")
-    base_offset, length, *rest = _HEADER.unpack_from(buffer, position)
-    return BatchHeader(base_offset, length + LOG_OVERHEAD_BYTES, *rest)
+    fields = _HEADER.unpack_from(buffer, position)
+    return BatchHeader(fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:])
 
 
 def walk(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:

@@ -174,6 +174,8 @@ def _snappy_blocks(source: memoryview) -> list[memoryview]:
     """The raw blocks of a stream: those of the xerial framing, or the whole of it."""
     if source[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return [source]
+    if len(source) < len(_XERIAL_HEADER):
+        raise DecompressionError("the snappy stream ends within its header")
     blocks = []
     position = len(_XERIAL_HEADER)
     while position < len(source):

@@ -1,10 +1,10 @@
 """The checks that need every record: form, keys, timestamps, offsets.
 
-Used by `validate` where a topic's rules ask for it. The compiled decoder reads the records; only when it
-finds something unusual does the pure one look for the reason, or find that there is none.
+Used by `validate` where a topic's rules ask for it. A glance with the compiled decoder settles the usual
+case. Anything unusual is read again by the pure decoder, which finds the reason, or that there is none: the
+compiled one refuses header keys that are not UTF-8 and misreads records whose attributes are above 127.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from riverlog.model.errors import ErrorCode
@@ -13,8 +13,6 @@ from riverlog.records.batch import CorruptBatch
 from riverlog.records.record import PlainBatch
 from riverlog.records.record_area import decode_area
 from riverlog.records.rules import NO_TIMESTAMP_MS, BatchRules, Rejected, TimestampType
-
-_Facts = tuple[int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +25,57 @@ class Checked:
 
 def check_records(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | Rejected:
     """What the records of a batch have to say, or what is wrong with them."""
+    return _glance(plain, rules, now_ms) or _scrutinise(plain, rules, now_ms)
+
+
+def _glance(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | None:
+    """The quick way to know that all is well; None if something, whatever it is, is unusual."""
+    if plain.header.is_log_append_time:
+        return None
+    needs_key = rules.compacted
+    oldest_ms = newest_ms = plain.header.base_timestamp_ms
+    index = 0
     try:
-        checked = _judge(plain, _native_facts(plain), rules, now_ms)
-        if isinstance(checked, Checked) and checked.offsets_in_order:
-            return checked
+        for record in plain.native_records():
+            timestamp_ms = record.timestamp
+            if timestamp_ms is None or record.offset != index or (needs_key and record.key is None):
+                return None
+            if timestamp_ms > newest_ms:
+                newest_ms = timestamp_ms
+            elif timestamp_ms < oldest_ms:
+                oldest_ms = timestamp_ms
+            index += 1
     except NativeDecodeError:
-        pass
-    # Anything unusual is read again: the compiled decoder misreads a record whose attributes are above 127.
-    try:
-        return _judge(plain, _pure_facts(plain), rules, now_ms)
-    except CorruptBatch as error:
-        return Rejected(ErrorCode.INVALID_RECORD, str(error))
+        return None
+    if rules.timestamp_type is TimestampType.CREATE and (
+        rules.timestamp_fault(oldest_ms, now_ms) or rules.timestamp_fault(newest_ms, now_ms)
+    ):
+        return None
+    return Checked(newest_ms, offsets_in_order=True)
 
 
-def _native_facts(plain: PlainBatch) -> Iterator[_Facts]:
-    for record in plain.native_records():
-        timestamp_ms = record.timestamp
-        yield record.offset, NO_TIMESTAMP_MS if timestamp_ms is None else timestamp_ms, record.key is not None
-
-
-def _pure_facts(plain: PlainBatch) -> Iterator[_Facts]:
-    for record in decode_area(plain.area, plain.header):
-        yield record.offset, record.timestamp_ms, record.key is not None
-
-
-def _judge(plain: PlainBatch, facts: Iterator[_Facts], rules: BatchRules, now_ms: int) -> Checked | Rejected:
-    """Kafka reports one fault for each bad record, and calls them all by the timestamp's if there is one."""
+def _scrutinise(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | Rejected:
+    """Every record, every fault. Kafka names one fault for each bad record, and all by a bad timestamp."""
     create_time = rules.timestamp_type is TimestampType.CREATE
     type_is_wrong = plain.header.is_log_append_time and not create_time
     newest_ms = NO_TIMESTAMP_MS
     in_order = True
     error = ErrorCode.INVALID_RECORD
     faults: list[tuple[int, str]] = []
-    for index, (offset, timestamp_ms, has_key) in enumerate(facts):
-        in_order = in_order and offset == index
-        newest_ms = max(newest_ms, timestamp_ms)
-        if rules.compacted and not has_key:
-            faults.append((index, "a record of a compacted topic needs a key"))
-        elif type_is_wrong:
-            error = ErrorCode.INVALID_TIMESTAMP
-            faults.append((index, "only a broker may mark a batch as log-append-time"))
-        elif create_time and (fault := rules.timestamp_fault(timestamp_ms, now_ms)):
-            error = ErrorCode.INVALID_TIMESTAMP
-            faults.append((index, fault))
+    try:
+        for index, record in enumerate(decode_area(plain.area, plain.header)):
+            in_order = in_order and record.offset == index
+            newest_ms = max(newest_ms, record.timestamp_ms)
+            if rules.compacted and record.key is None:
+                faults.append((index, "a record of a compacted topic needs a key"))
+            elif type_is_wrong:
+                error = ErrorCode.INVALID_TIMESTAMP
+                faults.append((index, "only a broker may mark a batch as log-append-time"))
+            elif create_time and (fault := rules.timestamp_fault(record.timestamp_ms, now_ms)):
+                error = ErrorCode.INVALID_TIMESTAMP
+                faults.append((index, fault))
+    except CorruptBatch as corrupt:
+        return Rejected(ErrorCode.INVALID_RECORD, str(corrupt))
     if faults:
         return Rejected(error, f"{len(faults)} records are refused: {faults[0][1]}", tuple(faults))
     return Checked(newest_ms, in_order)

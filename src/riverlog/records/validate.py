@@ -60,7 +60,7 @@ def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader | Reject
     header = batches.read_header(view)
     if not batches.crc_is_valid(view, 0, header):
         return Rejected(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch is wrong")
-    if header.attributes & batches.CODEC_MASK > max(Codec):
+    if header.attributes & batches.CODEC_MASK not in batches.CODECS:
         message = f"unknown compression codec {header.attributes & batches.CODEC_MASK}"
         return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, message)
     return header
@@ -90,11 +90,12 @@ def _records_matter(header: BatchHeader, target: Codec, rules: BatchRules, now_m
         return True
     if rules.timestamp_type is TimestampType.APPEND:
         return header.is_log_append_time
-    # The header holds the first and the greatest timestamp, never the smallest. Where it is out of bounds
-    # itself the reply must name the records.
-    return rules.bounds_old_timestamps or any(
-        rules.timestamp_fault(timestamp_ms, now_ms)
-        for timestamp_ms in (header.base_timestamp_ms, header.max_timestamp_ms)
+    # The header holds the first and the greatest timestamp, never the smallest. Where one of them is out of
+    # bounds the reply must name the records.
+    return (
+        rules.bounds_old_timestamps
+        or rules.timestamp_fault(header.max_timestamp_ms, now_ms) is not None
+        or rules.timestamp_fault(header.base_timestamp_ms, now_ms) is not None
     )
 
 
