@@ -21,7 +21,7 @@ from riverlog.model.config.effective import (
     BrokerLayers,
     ConfigSource,
     topic_default,
-    topic_default_and_source,
+    topic_default_text,
 )
 from riverlog.model.config.table import ConfigType, Key, UpdateMode
 from riverlog.model.config.values import Value, default_of, parse, render
@@ -96,17 +96,18 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str]
 
 
 def created_topic_entries(layers: BrokerLayers, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """As CreateTopics answers: here a source is found through synonyms in other units too."""
+    """As CreateTopics answers: text as it was set, its source found through keys in other units too."""
     entries = []
+    text: str | None
     for name in sorted(TOPIC_KEYS):
         key = TOPIC_KEYS[name]
         if name in overrides:
-            value, source = parse(key, overrides[name]), ConfigSource.TOPIC
+            text, source = overrides[name], ConfigSource.TOPIC
         elif key.is_internal:
             continue
         else:
-            value, source = topic_default_and_source(layers, key)
-        entries.append(ConfigEntry(name=name, value=render(value), source=source, type=key.type))
+            text, source = topic_default_text(layers, key)
+        entries.append(ConfigEntry(name=name, value=text, source=source, type=key.type))
     return entries
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from riverlog.model.config.definitions import BROKER_KEYS, broker_synonyms, topic_synonym
+from riverlog.model.config.definitions import BROKER_KEYS, Synonym, broker_synonyms, topic_synonym
 from riverlog.model.config.table import Key
-from riverlog.model.config.values import Value, default_of, parse
+from riverlog.model.config.values import Value, default_of, parse, render
 
 
 class ConfigSource(IntEnum):
@@ -53,26 +53,32 @@ class BrokerLayers:
 
 def topic_default(layers: BrokerLayers, key: Key) -> Value:
     """The value of a topic's key that the topic itself does not set."""
-    return topic_default_and_source(layers, key)[0]
+    synonym = _source_of(layers, key)
+    if synonym is None:
+        return default_of(key)
+    value = layers.value(BROKER_KEYS[synonym.name])
+    return value if synonym.factor == 1 else _scaled(value, synonym.factor)
 
 
-def topic_default_and_source(layers: BrokerLayers, key: Key) -> tuple[Value, ConfigSource]:
-    """Broker keys in hours or minutes are converted to the topic's unit on the way."""
+def topic_default_text(layers: BrokerLayers, key: Key) -> tuple[str | None, ConfigSource]:
+    """The same as text, untouched where it was written in the topic's unit, and where it comes from."""
+    synonym = _source_of(layers, key)
+    found = None if synonym is None else layers.explicit(synonym.name)
+    if synonym is None or found is None:
+        return render(topic_default(layers, key)), ConfigSource.DEFAULT
+    source, text = found
+    return text if synonym.factor == 1 else render(topic_default(layers, key)), source
+
+
+def _source_of(layers: BrokerLayers, key: Key) -> Synonym | None:
+    """The broker key that decides, the first of the synonyms that has a value at all."""
     name = topic_synonym(key.name)
-    if name is None:
-        return default_of(key), ConfigSource.DEFAULT
-    for synonym in broker_synonyms(name):
-        broker = BROKER_KEYS[synonym.name]
-        value = layers.value(broker)
-        if value is not None:
-            found = layers.explicit(synonym.name)
-            source = ConfigSource.DEFAULT if found is None else found[0]
-            return _scaled(value, synonym.factor), source
-    return default_of(key), ConfigSource.DEFAULT
+    for synonym in () if name is None else broker_synonyms(name):
+        if layers.value(BROKER_KEYS[synonym.name]) is not None:
+            return synonym
+    return None
 
 
 def _scaled(value: Value, factor: int) -> Value:
-    if factor == 1:
-        return value
     assert isinstance(value, int)
     return value * factor if value >= 0 else -1

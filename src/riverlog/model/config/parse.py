@@ -24,7 +24,9 @@ from riverlog.model.config.values import InvalidValueError, parse, shown_number
 from riverlog.model.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "RIVERLOG_"
-RESERVED_VARIABLES = frozenset({"RIVERLOG_BOOTSTRAP", "RIVERLOG_LOG_LEVEL", "RIVERLOG_CONFIG"})
+RESERVED_VARIABLES = frozenset(
+    {"RIVERLOG_BOOTSTRAP", "RIVERLOG_CONFIG", "RIVERLOG_DEBUG", "RIVERLOG_LOG_LEVEL"}
+)
 """Variables of the command line and the tests that are no settings of a broker."""
 
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
