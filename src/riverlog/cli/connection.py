@@ -138,8 +138,8 @@ def bootstrap_addresses(bootstrap: str) -> list[tuple[str, int]]:
 
 def _split_address(server: str) -> tuple[str, str]:
     if server.startswith("["):
-        host, _, rest = server[1:].partition("]")
-        return host, rest.removeprefix(":") or "9092"
+        host, bracket, rest = server[1:].partition("]")
+        return (host, rest.removeprefix(":") or "9092") if bracket else ("", "")
     host, colon, port = server.rpartition(":")
     return (host, port) if colon else (server, "9092")
 

@@ -19,9 +19,7 @@ COMMANDS = {
     "topic": "riverlog.cli.topic",
     "produce": "riverlog.cli.produce",
     "consume": "riverlog.cli.consume",
-    "log": "riverlog.cli.log",
     "config": "riverlog.cli.config",
-    "metadata": "riverlog.cli.metadata",
     "version": "riverlog.cli.version",
 }
 

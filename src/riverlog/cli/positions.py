@@ -4,6 +4,7 @@
 otherwise, or milliseconds since 1970).
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,8 @@ from typing import assert_never
 from riverlog.cli.cluster import OffsetRange, offset_ranges, offsets_at_time
 from riverlog.cli.connection import Connection
 from riverlog.cli.failures import usage
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,14 @@ def parse_position(text: str, option: str) -> Position:
         return End()
     if text.startswith("@"):
         return AtTime(parse_timestamp(text[1:], option))
-    digits = text.removeprefix("-")
-    if digits.isdecimal():
-        return Last(int(digits)) if text.startswith("-") else AtOffset(int(digits))
+    if _WHOLE_NUMBER.fullmatch(text):
+        return Last(-int(text)) if text.startswith("-") else AtOffset(int(text))
     raise usage(f"{option} {text!r} is no position", remedy=f"{option} start, end, N, -N or @TIME")
 
 
 def parse_timestamp(text: str, option: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time, or of itself when it is a number."""
-    if text.removeprefix("-").isdecimal():
+    if _WHOLE_NUMBER.fullmatch(text):
         return int(text)
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)

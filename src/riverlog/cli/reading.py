@@ -124,10 +124,12 @@ class _Run:
                 room = RECORDS_PER_POLL
                 if self._limits.count is not None:
                     room = min(room, self._limits.count - self._written)
-                messages = self._consumer.consume(room, POLL_S)
-                self._take(messages, bar)
-                if not messages:
+                first = self._consumer.poll(POLL_S)
+                if first is None:
                     self._connection.raise_if_refused()
+                else:
+                    # Then what is at hand: asking for many with a time-out would hold back the first.
+                    self._take([first, *(self._consumer.consume(room - 1, 0) if room > 1 else ())], bar)
 
     def _is_done(self) -> bool:
         if self._limits.count is not None and self._written >= self._limits.count:
