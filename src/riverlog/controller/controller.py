@@ -80,13 +80,13 @@ class Controller:
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicPlan | Refusal]:
-        """An outcome for each topic, in the same order. No name may occur twice."""
+        """An outcome for each topic, in the same order."""
         return await self._to_the_end(self._create_topics(wanted, validate_only))
 
     async def create_partitions(
         self, wanted: Sequence[Growth], *, validate_only: bool = False
     ) -> list[GrowthPlan | Refusal]:
-        """An outcome for each topic, in the same order. No name may occur twice."""
+        """An outcome for each topic, in the same order."""
         return await self._to_the_end(self._create_partitions(wanted, validate_only))
 
     async def delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:

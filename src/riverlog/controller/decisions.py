@@ -1,5 +1,7 @@
 """What the decisions have in common: how they refuse, and the limits of one request."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,3 +23,10 @@ class Refusal:
 
     error: ErrorCode
     message: str | None
+
+
+DUPLICATE_NAME: Final = Refusal(ErrorCode.INVALID_REQUEST, "The same topic name occurs more than once.")
+
+
+def repeated(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name for name, count in Counter(names).items() if count > 1)

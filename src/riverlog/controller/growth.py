@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from riverlog.controller.assignments import Replicas, check_replicas
-from riverlog.controller.decisions import RECORDS_PER_REQUEST_MAX, Refusal
+from riverlog.controller.decisions import DUPLICATE_NAME, RECORDS_PER_REQUEST_MAX, Refusal, repeated
 from riverlog.controller.placement import place
 from riverlog.controller.topics import short_of_brokers
 from riverlog.metadata.image import ClusterImage, TopicImage
@@ -30,11 +30,12 @@ class GrowthPlan:
 def decide_growths(
     image: ClusterImage, wanted: Sequence[Growth], *, start: Callable[[], int]
 ) -> list[GrowthPlan | Refusal]:
-    """An outcome for each topic, in the same order. Names that occur twice are refused beforehand."""
+    """An outcome for each topic, in the same order."""
+    duplicates = repeated(growth.name for growth in wanted)
     room = RECORDS_PER_REQUEST_MAX
     outcomes: list[GrowthPlan | Refusal] = []
     for growth in wanted:
-        outcome = _decide(image, growth, room, start())
+        outcome = DUPLICATE_NAME if growth.name in duplicates else _decide(image, growth, room, start())
         if isinstance(outcome, GrowthPlan):
             room -= len(outcome.added)
         outcomes.append(outcome)

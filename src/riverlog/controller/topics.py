@@ -10,7 +10,13 @@ from uuid import UUID
 
 from riverlog.controller import names
 from riverlog.controller.assignments import Replicas, decide_replicas
-from riverlog.controller.decisions import PARTITIONS_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX, Refusal
+from riverlog.controller.decisions import (
+    DUPLICATE_NAME,
+    PARTITIONS_PER_REQUEST_MAX,
+    RECORDS_PER_REQUEST_MAX,
+    Refusal,
+    repeated,
+)
 from riverlog.controller.placement import place
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
@@ -56,12 +62,18 @@ def decide_creations(
     new_id: Callable[[], UUID],
     start: Callable[[], int],
 ) -> list[TopicPlan | Refusal]:
-    """An outcome for each topic, in the same order. Names that occur twice are refused beforehand."""
+    """An outcome for each topic, in the same order."""
     if sum(_partition_count(topic, rules) for topic in wanted) > PARTITIONS_PER_REQUEST_MAX:
         return [_too_many(f"One request makes at most {PARTITIONS_PER_REQUEST_MAX} partitions.")] * len(
             wanted
         )
-    outcomes = [decide_creation(image, topic, rules, topic_id=new_id(), start=start()) for topic in wanted]
+    duplicates = repeated(topic.name for topic in wanted)
+    outcomes = [
+        DUPLICATE_NAME
+        if topic.name in duplicates
+        else decide_creation(image, topic, rules, topic_id=new_id(), start=start())
+        for topic in wanted
+    ]
     plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
     if sum(1 + len(plan.configs) + len(plan.replicas) for plan in plans) > RECORDS_PER_REQUEST_MAX:
         message = f"Topics, settings and partitions of one request number at most {RECORDS_PER_REQUEST_MAX}."
