@@ -178,21 +178,23 @@ class Connection:
             if isinstance(head, Later):
                 if not head.answer.done():
                     break
-                self._queue_answer(head.answer)
-                if self._hang_up_reason is not None:
+                if not self._queue_answer(head.answer):
                     break
             else:
                 self._outbound.queue(head)
             self._pending.popleft()
         self._advance()
 
-    def _queue_answer(self, answered: "asyncio.Future[Answer]") -> None:
+    def _queue_answer(self, answered: "asyncio.Future[Answer]") -> bool:
+        """False when there is no reply and there can be none after it."""
         answer = HangUp("the request was given up") if answered.cancelled() else answered.result()
         if type(answer) is list:
             self._outbound.queue(answer)
         elif isinstance(answer, HangUp):
             self._hang_up_reason = answer.reason
             self._drop_pending()
+            return False
+        return True
 
     def _drop_pending(self) -> None:
         """The reply at the head will never come, so none after it may be sent either."""

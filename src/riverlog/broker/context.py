@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from riverlog.model.disk import FileSlice, ReadableBuffer
 from riverlog.model.network import Address
 from riverlog.wire.framing import RequestHeader
+from riverlog.wire.schema import RecordData
 
-Parts = list[ReadableBuffer | FileSlice]
+Parts = list[RecordData]
 """A whole reply frame in sending order; slices of files are sent without being copied."""
 
 

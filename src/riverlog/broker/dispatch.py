@@ -16,7 +16,7 @@ from riverlog.broker.complaints import Complaints
 from riverlog.broker.connection import Answer, Later, Origin
 from riverlog.broker.context import HangUp, RequestContext
 from riverlog.broker.handlers.api_versions import unsupported_version_reply
-from riverlog.broker.routes import Route
+from riverlog.broker.route import Route
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -66,6 +66,9 @@ class Dispatcher:
                 return None
             if inspect.isawaitable(response):
                 finishing = asyncio.get_running_loop().create_task(self._finish(route, response, context))
+                if inspect.iscoroutine(response):
+                    # A connection that closes before the task began leaves the coroutine unstarted.
+                    finishing.add_done_callback(lambda _: response.close())
                 return Later(finishing, route.may_be_overtaken)
             return self._encode(route, response, context)
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from riverlog.broker.cold_reads import ColdReader, is_warm, read_if_warm
 from riverlog.broker.context import Parts
-from riverlog.model.disk import FileSlice, ReadableBuffer
+from riverlog.model.disk import FileSlice
 from riverlog.model.network import Socket
+from riverlog.wire.schema import RecordData
 
 _TURN_BYTES = 1024**2
 _JOIN_BYTES = 64 * 1024
@@ -46,7 +47,7 @@ class Outbound:
         self._on_progress = on_progress
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[ReadableBuffer | FileSlice] = deque()
+        self._queue: deque[RecordData] = deque()
         self._suspended = False
         self._head_is_warm = False
         """A thread has just read the head: do not ask again, or a file cut short would be asked for ever."""
@@ -106,13 +107,13 @@ class Outbound:
             self._queue.appendleft(memoryview(data)[sent:])
         return sent
 
-    def _gather(self) -> ReadableBuffer | None:
+    def _gather(self) -> bytes | memoryview | None:
         """The parts at the head that are small enough to join; None when the first of them is cold."""
         queue = self._queue
         first = queue[0]
         if type(first) is not FileSlice and (len(queue) == 1 or len(first) >= _JOIN_BYTES):
             return queue.popleft()  # type: ignore[return-value]
-        parts: list[ReadableBuffer] = []
+        parts: list[bytes | memoryview] = []
         size = 0
         while queue and size < _JOIN_BYTES:
             head = queue[0]

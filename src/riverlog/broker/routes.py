@@ -1,80 +1,51 @@
-"""What a route is: an API, the handler that answers it, and how its bytes are read and written.
+"""The one list of what this broker serves. What is not in it is neither answered nor advertised."""
 
-The one list of routes is made by `routes_of`; what is not in it is neither answered nor advertised.
-"""
+from collections.abc import Mapping, Sequence
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
-
-from riverlog.broker.context import HangUp, Parts, RequestContext
-from riverlog.wire.apis import APIS, Api, ApiKey
-from riverlog.wire.codec import MalformedMessage, decode
-from riverlog.wire.framing import encode_response
+from riverlog.broker.handlers.api_versions import ApiVersionsHandler
+from riverlog.broker.handlers.produce import SERVED_VERSION_MIN
+from riverlog.broker.route import Handler, Route, route
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.hot_fetch import decode_fetch_request, encode_fetch_response
+from riverlog.wire.hot_list_offsets import decode_list_offsets_request, encode_list_offsets_response
+from riverlog.wire.hot_produce import decode_produce_request, encode_produce_response
 
 
-class Handler(Protocol):
-    """`handle` returns the response, an awaitable of it, `HangUp`, or None where no reply is sent.
-
-    The request may point into the receive buffer: whatever is needed after `handle` has returned is copied.
-    """
-
-    def handle(self, request: Any, context: RequestContext) -> Any | Awaitable[Any] | HangUp | None: ...
-
-
-Decode = Callable[[memoryview, int, int], Any]
-Encode = Callable[[int, int, Any], Parts]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    api: Api
-    handler: Handler
-    decode: Decode
-    encode: Encode
-    served_version_min: int
-    """Versions from `api.min_version` up to here are advertised but close the connection when used."""
-    may_be_overtaken: bool
-    """Its effect is complete when `handle` returns, so later requests may start while it waits."""
-
-
-def route(
-    key: ApiKey,
-    handler: Handler,
+def routes_of(
     *,
-    decode: Decode | None = None,
-    encode: Encode | None = None,
-    served_version_min: int | None = None,
-    may_be_overtaken: bool = False,
-) -> Route:
-    api = APIS[key]
-    return Route(
-        api,
-        handler,
-        decode or _by_table(api),
-        encode or _to_frame(api),
-        api.min_version if served_version_min is None else served_version_min,
-        may_be_overtaken,
-    )
-
-
-def route_table(routes: Iterable[Route]) -> Mapping[int, Route]:
-    return {int(each.api.key): each for each in routes}
-
-
-def _by_table(api: Api) -> Decode:
-    def decode_body(data: memoryview, version: int, start: int) -> Any:
-        message, _ = decode(api.request, version, data, start)
-        return message
-
-    return decode_body
-
-
-def _to_frame(api: Api) -> Encode:
-    def encode_frame(version: int, correlation_id: int, message: Any) -> Parts:
-        return [encode_response(api.key, version, correlation_id, message)]
-
-    return encode_frame
-
-
-__all__ = ["Decode", "Encode", "Handler", "MalformedMessage", "Route", "route", "route_table"]
+    produce: Handler,
+    fetch: Handler,
+    list_offsets: Handler,
+    offset_for_leader_epoch: Handler,
+    init_producer_id: Handler,
+    admin: Mapping[ApiKey, Handler],
+) -> Mapping[int, Route]:
+    """By API key. The data path is read and written by hand, the rest by the message tables."""
+    routes: Sequence[Route] = [
+        route(
+            ApiKey.PRODUCE,
+            produce,
+            decode=decode_produce_request,
+            encode=lambda *reply: [encode_produce_response(*reply)],
+            served_version_min=SERVED_VERSION_MIN,
+            may_be_overtaken=True,
+        ),
+        route(
+            ApiKey.FETCH,
+            fetch,
+            decode=decode_fetch_request,
+            encode=encode_fetch_response,
+            may_be_overtaken=True,
+        ),
+        route(
+            ApiKey.LIST_OFFSETS,
+            list_offsets,
+            decode=decode_list_offsets_request,
+            encode=lambda *reply: [encode_list_offsets_response(*reply)],
+        ),
+        route(ApiKey.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch),
+        route(ApiKey.INIT_PRODUCER_ID, init_producer_id),
+        *(route(key, handler) for key, handler in admin.items()),
+    ]
+    api_versions = route(ApiKey.API_VERSIONS, ApiVersionsHandler(each.api for each in routes))
+    return {int(each.api.key): each for each in (*routes, api_versions)}

@@ -1,0 +1,167 @@
+"""Reading the partitions of one fetch: in order, within its limits, as slices of files.
+
+The first partition with records gives at least one batch even if that is larger than the limits (KIP-74);
+after it the limits are strict. Nothing is copied and nothing waits here.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from riverlog.broker.fetch_sessions import Wanted
+from riverlog.model.errors import ErrorCode, StorageError
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.appends import OffsetOutOfRange
+from riverlog.wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    max_bytes: int
+    is_read_committed: bool
+    claims_to_be_replica: bool
+
+
+class PartitionRead(NamedTuple):
+    wanted: Wanted
+    data: PartitionData
+    partition: Partition | None
+
+
+class FetchReads:
+    """What one pass over the partitions has found."""
+
+    __slots__ = ("must_answer", "reads", "size_bytes")
+
+    def __init__(self) -> None:
+        self.reads: list[PartitionRead] = []
+        self.size_bytes = 0
+        self.must_answer = False
+        """An error or a diverging log: the client must hear of it at once."""
+
+
+class FetchReader:
+    def __init__(self, replicas: ReplicaSet) -> None:
+        self._replicas = replicas
+
+    def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
+        result = FetchReads()
+        left = limits.max_bytes
+        for each in wanted:
+            partition = self._find(each)
+            if isinstance(partition, Partition):
+                data = _read_partition(
+                    each, partition, limits, left=left, at_least_one_batch=result.size_bytes == 0
+                )
+                result.reads.append(PartitionRead(each, data, partition))
+            else:
+                data = unreadable(each, partition)
+                result.reads.append(PartitionRead(each, data, None))
+            if data.error_code or data.diverging_epoch.end_offset >= 0:
+                result.must_answer = True
+            elif data.records:
+                size_bytes = data.records.length  # type: ignore[union-attr]
+                result.size_bytes += size_bytes
+                left = max(0, left - size_bytes)
+        return result
+
+    def _find(self, wanted: Wanted) -> Partition | ErrorCode:
+        if wanted.topic:
+            return self._replicas.find(wanted.topic, wanted.index)
+        return self._replicas.find_by_id(wanted.topic_id, wanted.index)
+
+
+def _read_partition(
+    wanted: Wanted, partition: Partition, limits: FetchLimits, *, left: int, at_least_one_batch: bool
+) -> PartitionData:
+    refusal = partition.refusal(wanted.current_leader_epoch)
+    if refusal is None and limits.claims_to_be_replica:
+        # Nobody but this node replicates the partition, so the claim is false: tell it what Kafka tells a
+        # stranger, and let it move no watermark.
+        known_epoch = wanted.current_leader_epoch is not None
+        refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if refusal is None and wanted.max_bytes < 0:
+        refusal = ErrorCode.UNKNOWN_SERVER_ERROR
+    if refusal is not None:
+        return _error(wanted, refusal)
+    log = partition.log
+    end = log.last_stable_offset if limits.is_read_committed else log.high_watermark
+    data = PartitionData(
+        partition_index=wanted.index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=[] if limits.is_read_committed else None,
+        records=b"",
+    )
+    if wanted.last_fetched_epoch is not None:
+        diverging = _divergence(wanted, wanted.last_fetched_epoch, partition)
+        if isinstance(diverging, ErrorCode):
+            return _error(wanted, diverging)
+        if diverging is not None:
+            data.diverging_epoch = diverging
+            return data
+    if wanted.fetch_offset == end:
+        return data
+    return _read_records(data, wanted, partition, end, min(wanted.max_bytes, left), at_least_one_batch)
+
+
+def _read_records(
+    data: PartitionData,
+    wanted: Wanted,
+    partition: Partition,
+    end: int,
+    max_bytes: int,
+    at_least_one_batch: bool,
+) -> PartitionData:
+    log = partition.log
+    try:
+        found = log.read(
+            wanted.fetch_offset, max_bytes=max_bytes, end_offset=end, at_least_one_batch=at_least_one_batch
+        )
+    except StorageError:
+        return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+    if isinstance(found, OffsetOutOfRange):
+        return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+    if found.records is not None:
+        data.records = found.records
+        if data.aborted_transactions is not None:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in log.aborted_transactions(
+                    wanted.fetch_offset, found.upper_offset
+                )
+            ]
+    return data
+
+
+def _divergence(
+    wanted: Wanted, last_fetched_epoch: int, partition: Partition
+) -> EpochEndOffset | ErrorCode | None:
+    """Where the reader's log parted from ours, by the epoch of the last record it has (KIP-595)."""
+    end = partition.log.end_offset_for_epoch(last_fetched_epoch)
+    if end is None:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    epoch, end_offset = end
+    if epoch < last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def unreadable(wanted: Wanted, error: ErrorCode) -> PartitionData:
+    """Of a partition that was not even looked at; Kafka sends an empty list there, and null otherwise."""
+    data = _error(wanted, error)
+    data.aborted_transactions = []
+    return data
+
+
+def _error(wanted: Wanted, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.index,
+        error_code=error,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

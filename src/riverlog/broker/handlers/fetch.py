@@ -1,0 +1,113 @@
+"""Fetch 4-18: records by offset, with long polling and incremental sessions.
+
+Topics are named up to version 12 and identified by topic id from 13 on. Records leave as slices of files.
+A fetch that claims to come from a replica is refused until there are other replicas. Left out: reading from
+the nearest follower (KIP-392), for which every reply names no preferred replica.
+"""
+
+from collections.abc import Awaitable
+
+from riverlog.broker.context import RequestContext
+from riverlog.broker.fetch_reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
+from riverlog.broker.fetch_sessions import NO_SESSION, FetchSession, FetchSessions, SessionEpoch, Wanted
+from riverlog.broker.fetch_wait import wait_for_records
+from riverlog.model.errors import ErrorCode
+from riverlog.model.metrics import Metrics
+from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+
+_READ_COMMITTED = 1
+
+
+class FetchHandler:
+    def __init__(
+        self, reader: FetchReader, sessions: FetchSessions, *, fetch_bytes_max: int, metrics: Metrics
+    ) -> None:
+        self._reader = reader
+        self._sessions = sessions
+        self._fetch_bytes_max = fetch_bytes_max
+        self._bytes_out = metrics.counter("riverlog_fetched_bytes_total")
+        metrics.gauge("riverlog_fetch_sessions", lambda: len(sessions))
+
+    def handle(
+        self, request: FetchRequest, context: RequestContext
+    ) -> FetchResponse | Awaitable[FetchResponse]:
+        if request.isolation_level not in (0, _READ_COMMITTED):
+            return _unknown_isolation(request)
+        is_full = request.session_epoch in (SessionEpoch.INITIAL, SessionEpoch.FINAL)
+        session: FetchSession | None = None
+        if is_full:
+            self._sessions.close(request.session_id)
+            wanted = [
+                Wanted(topic.topic, topic.topic_id, partition)
+                for topic in request.topics
+                for partition in topic.partitions
+            ]
+        else:
+            resumed = self._sessions.resume(request, context.version)
+            if isinstance(resumed, ErrorCode):
+                return FetchResponse(error_code=resumed, session_id=NO_SESSION)
+            session = resumed
+            wanted = list(session.wanted.values())
+        limits = FetchLimits(
+            max_bytes=max(0, min(request.max_bytes, self._fetch_bytes_max)),
+            is_read_committed=request.isolation_level == _READ_COMMITTED,
+            claims_to_be_replica=max(request.replica_id, request.replica_state.replica_id) >= 0,
+        )
+        reads = self._reader.read(wanted, limits)
+        enough_bytes = min(request.min_bytes, limits.max_bytes)
+        if reads.size_bytes >= enough_bytes or reads.must_answer or request.max_wait_ms <= 0 or not wanted:
+            return self._respond(reads, request, session, context.version)
+        return self._respond_later(wanted, limits, reads, request, session, context.version)
+
+    async def _respond_later(
+        self,
+        wanted: list[Wanted],
+        limits: FetchLimits,
+        first: FetchReads,
+        request: FetchRequest,
+        session: FetchSession | None,
+        version: int,
+    ) -> FetchResponse:
+        reads = await wait_for_records(
+            lambda: self._reader.read(wanted, limits),
+            [read.partition for read in first.reads if read.partition is not None],
+            min(request.min_bytes, limits.max_bytes),
+            request.max_wait_ms / 1000,
+        )
+        return self._respond(reads, request, session, version)
+
+    def _respond(
+        self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, version: int
+    ) -> FetchResponse:
+        self._bytes_out.add(reads.size_bytes)
+        if session is not None:
+            news = [read for read in reads.reads if session.told(read.wanted, read.data)]
+            return _response(news, session.id if session.wanted else NO_SESSION)
+        if request.session_epoch != SessionEpoch.INITIAL:
+            return _response(reads.reads, NO_SESSION)
+        for read in reads.reads:
+            read.wanted.note(read.data)
+        opened = self._sessions.open((read.wanted for read in reads.reads), uses_topic_ids=version >= 13)
+        return _response(reads.reads, NO_SESSION if opened is None else opened.id)
+
+
+def _response(reads: list[PartitionRead], session_id: int) -> FetchResponse:
+    response = FetchResponse(session_id=session_id)
+    topic: FetchableTopicResponse | None = None
+    for wanted, data, _ in reads:
+        if topic is None or topic.topic != wanted.topic or topic.topic_id != wanted.topic_id:
+            topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id)
+            response.responses.append(topic)
+        topic.partitions.append(data)
+    return response
+
+
+def _unknown_isolation(request: FetchRequest) -> FetchResponse:
+    """What Kafka answers when it cannot make sense of the isolation level."""
+    wanted = [
+        Wanted(topic.topic, topic.topic_id, each) for topic in request.topics for each in topic.partitions
+    ]
+    reads = [PartitionRead(each, unreadable(each, ErrorCode.UNKNOWN_SERVER_ERROR), None) for each in wanted]
+    response = _response(reads, NO_SESSION)
+    response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return response

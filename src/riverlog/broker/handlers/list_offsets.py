@@ -1,0 +1,111 @@
+"""ListOffsets 1-11: the first, last or newest offset of a partition, or the first at or after a time.
+
+Special timestamps belong to versions: the newest record since 7, the earliest local offset since 8, the last
+tiered one since 9, the earliest to be tiered since 11; an older request with one of them, or any other
+negative number, is answered UNSUPPORTED_VERSION. Nothing is tiered: local is
+everything, tiered nothing.
+"""
+
+from collections import Counter
+from typing import Final
+
+from riverlog.broker.context import RequestContext
+from riverlog.model.errors import ErrorCode, StorageError
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
+_SINCE_VERSION: Final = {
+    _LATEST: 0,
+    _EARLIEST: 0,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+_NEVER: Final = 1 << 15
+_READ_COMMITTED: Final = 1
+
+
+class ListOffsetsHandler:
+    def __init__(self, replicas: ReplicaSet) -> None:
+        self._replicas = replicas
+
+    def handle(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+        response = ListOffsetsResponse()
+        for topic in request.topics:
+            answer = ListOffsetsTopicResponse(name=topic.name)
+            times_asked = Counter(partition.partition_index for partition in topic.partitions)
+            for index, wanted in {each.partition_index: each for each in topic.partitions}.items():
+                if times_asked[index] > 1:
+                    reply = _error(index, ErrorCode.INVALID_REQUEST)
+                else:
+                    reply = self._look_up(topic.name, wanted, request, context.version)
+                answer.partitions.append(reply)
+            response.topics.append(answer)
+        return response
+
+    def _look_up(
+        self, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, version: int
+    ) -> ListOffsetsPartitionResponse:
+        index = wanted.partition_index
+        if wanted.timestamp < 0 and version < _SINCE_VERSION.get(wanted.timestamp, _NEVER):
+            return _error(index, ErrorCode.UNSUPPORTED_VERSION)
+        partition = self._replicas.find(topic, index)
+        if not isinstance(partition, Partition):
+            return _error(index, partition)
+        epoch = None if wanted.current_leader_epoch < 0 else wanted.current_leader_epoch
+        refusal = partition.refusal(epoch)
+        if refusal is not None:
+            return _error(index, refusal)
+        try:
+            return _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
+        except StorageError:
+            return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _answer(
+    index: int, partition: Partition, timestamp_ms: int, is_read_committed: bool
+) -> ListOffsetsPartitionResponse:
+    log = partition.log
+    end = log.last_stable_offset if is_read_committed else log.high_watermark
+    if timestamp_ms == _LATEST:
+        return ListOffsetsPartitionResponse(
+            partition_index=index, offset=end, leader_epoch=_or_none(log.latest_leader_epoch)
+        )
+    if timestamp_ms in (_EARLIEST, _EARLIEST_LOCAL):
+        start = log.log_start_offset
+        return ListOffsetsPartitionResponse(
+            partition_index=index, offset=start, leader_epoch=_or_none(log.leader_epoch_for(start))
+        )
+    if timestamp_ms in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return ListOffsetsPartitionResponse(partition_index=index)
+    found = log.max_timestamp() if timestamp_ms == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp_ms)
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=index)
+    found_ms, offset, epoch = found
+    if offset >= end and timestamp_ms != _MAX_TIMESTAMP:
+        return ListOffsetsPartitionResponse(partition_index=index)
+    return ListOffsetsPartitionResponse(
+        partition_index=index, timestamp=found_ms, offset=offset, leader_epoch=_or_none(epoch)
+    )
+
+
+def _or_none(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch
+
+
+def _error(index: int, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error)

@@ -1,0 +1,44 @@
+"""OffsetForLeaderEpoch 2-4: where a leader epoch ends, by which a client finds out that it has diverged."""
+
+from riverlog.broker.context import RequestContext
+from riverlog.model.errors import ErrorCode
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+class OffsetForLeaderEpochHandler:
+    def __init__(self, replicas: ReplicaSet) -> None:
+        self._replicas = replicas
+
+    def handle(
+        self, request: OffsetForLeaderEpochRequest, context: RequestContext
+    ) -> OffsetForLeaderEpochResponse:
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[self._look_up(topic.topic, wanted) for wanted in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _look_up(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        partition = self._replicas.find(topic, wanted.partition)
+        if not isinstance(partition, Partition):
+            return EpochEndOffset(partition=wanted.partition, error_code=partition)
+        refusal = partition.refusal(None if wanted.current_leader_epoch < 0 else wanted.current_leader_epoch)
+        if refusal is not None:
+            return EpochEndOffset(partition=wanted.partition, error_code=refusal)
+        end = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+        if end is None:
+            return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.NONE)
+        epoch, end_offset = end
+        return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)

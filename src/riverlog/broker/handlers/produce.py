@@ -1,0 +1,203 @@
+"""Produce 3-13: append batches, and acknowledge them when as many replicas as asked for have them.
+
+Everything is written before `handle` returns; what may be waited for is only the acknowledgement (acks=all
+with followers, or `riverlog.acks.fsync`). Versions 0-2 are advertised for old librdkafka and close the
+connection, as in Apache Kafka. Left out until there is a coordinator: transactional batches, which get the
+retriable answer that Kafka gives while it cannot reach one. Never answers UNKNOWN_SERVER_ERROR.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from riverlog.broker.context import HangUp, RequestContext
+from riverlog.model.clock import Clock
+from riverlog.model.errors import ErrorCode
+from riverlog.model.metrics import Metrics
+from riverlog.records.batch import HEADER_BYTES, CorruptBatch, read_header
+from riverlog.records.compression import Codec
+from riverlog.replication.partition import NotWritten, Partition, Written
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+SERVED_VERSION_MIN = 3
+_ACKS = frozenset({-1, 0, 1})
+_ZSTD_VERSION_MIN = 7
+_ALL = -1
+
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+"""Errors for which Kafka does not say where the log starts."""
+
+
+class _Unacknowledged(NamedTuple):
+    reply: PartitionProduceResponse
+    partition: Partition
+    waiting: "asyncio.Future[bool]"
+
+
+class ProduceHandler:
+    def __init__(self, replicas: ReplicaSet, clock: Clock, metrics: Metrics) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self._bytes_in = metrics.counter("riverlog_produced_bytes_total")
+
+    def handle(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> ProduceResponse | Awaitable[ProduceResponse] | HangUp | None:
+        refusal = _refusal_of_all(request)
+        now_ms = self._clock.wall_ms()
+        waiting: list[_Unacknowledged] = []
+        response = ProduceResponse()
+        for topic in request.topic_data:
+            answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            for data in topic.partition_data:
+                if refusal is not None:
+                    reply = _error(data.index, refusal)
+                else:
+                    reply = self._append(topic, data, request, context.version, now_ms, waiting)
+                answer.partition_responses.append(reply)
+            response.responses.append(answer)
+        if request.acks == 0:
+            return _silence_or_hang_up(response)
+        if waiting:
+            return _acknowledge(response, waiting, request.timeout_ms / 1000)
+        return response
+
+    def _append(
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        request: ProduceRequest,
+        version: int,
+        now_ms: int,
+        waiting: list[_Unacknowledged],
+    ) -> PartitionProduceResponse:
+        partition = self._find(topic, data.index, version)
+        if not isinstance(partition, Partition):
+            return _error(data.index, NotWritten(partition))
+        records = data.records
+        refusal = _refusal_of_records(records, version)
+        if refusal is not None:
+            return _error(data.index, refusal)
+        assert isinstance(records, memoryview)
+        outcome = partition.append(records, now_ms, for_all_replicas=request.acks == _ALL)
+        if isinstance(outcome, NotWritten):
+            return _error(data.index, outcome, partition)
+        self._bytes_in.add(len(records))
+        reply = _success(data.index, outcome, partition)
+        if request.acks == _ALL or partition.log.config.acks_fsync:
+            unacknowledged = partition.acknowledged(outcome.end_offset)
+            if unacknowledged is not None:
+                waiting.append(_Unacknowledged(reply, partition, unacknowledged))
+        return reply
+
+    def _find(self, topic: TopicProduceData, index: int, version: int) -> Partition | ErrorCode:
+        if version < 13:
+            return self._replicas.find(topic.name, index)
+        return self._replicas.find_by_id(topic.topic_id, index)
+
+
+def _refusal_of_all(request: ProduceRequest) -> NotWritten | None:
+    if request.acks not in _ACKS:
+        return NotWritten(ErrorCode.INVALID_REQUIRED_ACKS)
+    if not any(
+        isinstance(data.records, memoryview) and _is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    ):
+        return None
+    if request.transactional_id is None:
+        return NotWritten(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS, "this broker does not coordinate transactions yet")
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return len(records) >= HEADER_BYTES and bool(records[22] & 0x10)
+
+
+def _refusal_of_records(records: object, version: int) -> NotWritten | None:
+    if not isinstance(records, memoryview):
+        # Kafka leaves a client that sends null records without any answer.
+        return NotWritten(ErrorCode.INVALID_RECORD, "there are no records")
+    if version < _ZSTD_VERSION_MIN and len(records) >= HEADER_BYTES:
+        try:
+            codec = read_header(records).codec
+        except (CorruptBatch, ValueError):
+            return None  # Validation says what is wrong with it.
+        if codec is Codec.ZSTD:
+            return NotWritten(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return None
+
+
+def _success(index: int, written: Written, partition: Partition) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=written.first_offset,
+        log_append_time_ms=-1 if written.append_time_ms is None else written.append_time_ms,
+        log_start_offset=partition.log.log_start_offset,
+    )
+
+
+def _error(index: int, refused: NotWritten, partition: Partition | None = None) -> PartitionProduceResponse:
+    has_log_start = partition is not None and (
+        bool(refused.record_errors) or refused.error not in _WITHOUT_LOG_START
+    )
+    return PartitionProduceResponse(
+        index=index,
+        error_code=refused.error,
+        base_offset=-1,
+        log_start_offset=partition.log.log_start_offset if partition is not None and has_log_start else -1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
+            for at, message in refused.record_errors
+        ],
+        error_message=refused.message,
+    )
+
+
+def _silence_or_hang_up(response: ProduceResponse) -> HangUp | None:
+    """A client that wants no reply learns of a failure by losing its connection, as with Kafka."""
+    for topic in response.responses:
+        for reply in topic.partition_responses:
+            if reply.error_code:
+                error = ErrorCode(reply.error_code).name
+                return HangUp(f"produce with acks=0 to {topic.name}-{reply.index} failed with {error}")
+    return None
+
+
+async def _acknowledge(
+    response: ProduceResponse, waiting: list[_Unacknowledged], timeout_s: float
+) -> ProduceResponse:
+    await asyncio.wait([each.waiting for each in waiting], timeout=max(timeout_s, 0))
+    for reply, partition, acknowledged in waiting:
+        if not acknowledged.done():
+            acknowledged.cancel()
+            _fail(reply, ErrorCode.REQUEST_TIMED_OUT)
+        elif not acknowledged.result():
+            _fail(reply, partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR)
+    return response
+
+
+def _fail(reply: PartitionProduceResponse, error: ErrorCode) -> None:
+    reply.error_code = error
+    reply.base_offset = -1
+    reply.log_append_time_ms = -1
+    reply.log_start_offset = -1

@@ -1,0 +1,73 @@
+"""What a route is: an API, the handler that answers it, and how its bytes are read and written.
+
+The list of them all is in `routes`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from riverlog.broker.context import HangUp, Parts, RequestContext
+from riverlog.wire.apis import APIS, Api, ApiKey
+from riverlog.wire.codec import decode
+from riverlog.wire.framing import encode_response
+
+
+class Handler(Protocol):
+    """`handle` returns the response, an awaitable of it, `HangUp`, or None where no reply is sent.
+
+    The request may point into the receive buffer: whatever is needed after `handle` has returned is copied.
+    """
+
+    def handle(self, request: Any, context: RequestContext) -> Any | Awaitable[Any] | HangUp | None: ...
+
+
+Decode = Callable[[memoryview, int, int], Any]
+Encode = Callable[[int, int, Any], Parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    api: Api
+    handler: Handler
+    decode: Decode
+    encode: Encode
+    served_version_min: int
+    """Versions from `api.min_version` up to here are advertised but close the connection when used."""
+    may_be_overtaken: bool
+    """Its effect is complete when `handle` returns, so later requests may start while it waits."""
+
+
+def route(
+    key: ApiKey,
+    handler: Handler,
+    *,
+    decode: Decode | None = None,
+    encode: Encode | None = None,
+    served_version_min: int | None = None,
+    may_be_overtaken: bool = False,
+) -> Route:
+    api = APIS[key]
+    return Route(
+        api,
+        handler,
+        decode or _by_table(api),
+        encode or _to_frame(api),
+        api.min_version if served_version_min is None else served_version_min,
+        may_be_overtaken,
+    )
+
+
+def _by_table(api: Api) -> Decode:
+    def decode_body(data: memoryview, version: int, start: int) -> Any:
+        message, _ = decode(api.request, version, data, start)
+        return message
+
+    return decode_body
+
+
+def _to_frame(api: Api) -> Encode:
+    def encode_frame(version: int, correlation_id: int, message: Any) -> Parts:
+        return [encode_response(api.key, version, correlation_id, message)]
+
+    return encode_frame

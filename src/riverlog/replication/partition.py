@@ -1,0 +1,221 @@
+"""One partition on this node: a log with a role.
+
+Keeps log start <= last stable offset <= high watermark <= log end, and moves the high watermark only
+forward. With one replica it follows the end of the log, or, with `riverlog.acks.fsync`, the end of what is
+on disk; readers never see beyond it. Used from the event loop only.
+"""
+
+import asyncio
+import logging
+from typing import NamedTuple, assert_never
+from uuid import UUID
+
+from riverlog.model.config.slices import CompressionType, LogConfig, TimestampType
+from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
+from riverlog.model.ids import TopicPartition
+from riverlog.records import validate as validation
+from riverlog.records.compression import Codec
+from riverlog.replication.roles import Follower, Leader, Offline, Role
+from riverlog.replication.waiting import Reader, WaitingProducers, WaitingReaders
+from riverlog.storage.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.flusher import Flusher
+from riverlog.storage.log import Log
+
+_logger = logging.getLogger(__name__)
+
+
+class Written(NamedTuple):
+    """The records stand in the log; they are acknowledged when the high watermark reaches `end_offset`."""
+
+    first_offset: int
+    end_offset: int
+    append_time_ms: int | None
+
+
+class NotWritten(NamedTuple):
+    error: ErrorCode
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+
+
+class Partition:
+    __slots__ = (
+        "_flusher",
+        "_is_syncing",
+        "_producers",
+        "_readers",
+        "_role",
+        "_rules",
+        "_unread_bytes",
+        "log",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(self, log: Log, topic_id: UUID, role: Role, flusher: Flusher) -> None:
+        self.log = log
+        self.topic_id = topic_id
+        self.topic_partition: TopicPartition = log.topic_partition
+        self._role = role
+        self._flusher = flusher
+        self._is_syncing = False
+        self._rules = batch_rules(log.config)
+        self._readers = WaitingReaders()
+        self._producers = WaitingProducers()
+        self._unread_bytes = 0
+
+    @property
+    def role(self) -> Role:
+        return self._role
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._role.epoch
+
+    def take_role(self, role: Role) -> None:
+        """Waiting readers look again; whoever waits for an acknowledgement of another leader is told."""
+        if role == self._role:
+            return
+        self._role = role
+        if not isinstance(role, Leader):
+            self._producers.give_up()
+        self._readers.disturb()
+
+    def begin(self) -> None:
+        """Serve the log as it was found: with one replica, all of it is committed once it is on disk."""
+        self.advance()
+
+    def update_config(self, config: LogConfig) -> None:
+        self.log.update_config(config)
+        self._rules = batch_rules(config)
+        self.advance()
+
+    def refusal(self, claimed_epoch: int | None = None) -> ErrorCode | None:
+        """Why this node does not serve the partition as its leader, to a client that knows this epoch."""
+        match self._role:
+            case Leader(epoch=epoch):
+                if claimed_epoch is None or claimed_epoch == epoch:
+                    return None
+                if claimed_epoch < epoch:
+                    return ErrorCode.FENCED_LEADER_EPOCH
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+            case Follower():
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            case Offline(is_deleted=is_deleted):
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_deleted else ErrorCode.KAFKA_STORAGE_ERROR
+            case other:
+                assert_never(other)
+
+    def append(
+        self, data: memoryview, now_ms: int, *, for_all_replicas: bool, origin: Origin = Origin.CLIENT
+    ) -> Written | NotWritten:
+        """Validate, assign offsets and write; `data` is patched in place."""
+        role = self._role
+        if not isinstance(role, Leader):
+            return NotWritten(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if for_all_replicas and len(role.isr) < self.log.config.min_insync_replicas:
+            return NotWritten(
+                ErrorCode.NOT_ENOUGH_REPLICAS, _too_few(self.topic_partition, role, self.log.config)
+            )
+        accepted = validation.validate(data, self._rules, now_ms)
+        if isinstance(accepted, validation.Rejected):
+            return NotWritten(accepted.error, accepted.message, accepted.record_errors)
+        try:
+            outcome = self.log.append(accepted, leader_epoch=role.epoch, origin=origin)
+        except (DiskFullError, StorageError) as error:
+            return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        match outcome:
+            case Appended():
+                self._unread_bytes += len(accepted.data)
+                self.advance()
+                return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
+            case Duplicate():
+                self.advance()  # A sync that failed for want of room is tried again by whoever asks again.
+                return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
+            case Refused():
+                return NotWritten(outcome.error, outcome.message)
+            case other:
+                assert_never(other)
+
+    def advance(self) -> None:
+        """Move the high watermark as far as it may go, and wake those who wait for it."""
+        log = self.log
+        end = log.log_end_offset
+        if log.config.acks_fsync:
+            if log.flushed_offset < end:
+                self._sync()
+            end = min(end, log.flushed_offset)
+        if end <= log.high_watermark or not isinstance(self._role, Leader):
+            return
+        log.set_high_watermark(end)
+        size_bytes, self._unread_bytes = self._unread_bytes, 0
+        self._producers.release(end)
+        self._readers.wake(size_bytes)
+
+    def acknowledged(self, end_offset: int) -> "asyncio.Future[bool] | None":
+        """None when everything below `end_offset` is committed, else the wait: False if it never will be."""
+        if self.log.high_watermark >= end_offset:
+            return None
+        return self._producers.wait(end_offset)
+
+    def watch(self, reader: Reader) -> None:
+        self._readers.add(reader)
+
+    def unwatch(self, reader: Reader) -> None:
+        self._readers.discard(reader)
+
+    def disturb_readers(self) -> None:
+        """After records were deleted: a waiting reader may now be out of range."""
+        self._readers.disturb()
+
+    def _sync(self) -> None:
+        """Ask for the next shared sync; one that is under way asks again when it ends."""
+        if not self._is_syncing:
+            self._is_syncing = True
+            self._flusher.flush_to(self.log, self.log.log_end_offset).add_done_callback(self._on_synced)
+
+    def _on_synced(self, synced: "asyncio.Future[None]") -> None:
+        self._is_syncing = False
+        error = None if synced.cancelled() else synced.exception()
+        if error is None:
+            self.advance()
+            return
+        _logger.error("%s could not be synced: %s", self.topic_partition, error)
+        self._producers.give_up()
+        if isinstance(error, StorageError) and isinstance(self._role, Leader):
+            self.take_role(Offline(self._role.epoch))
+
+
+def batch_rules(config: LogConfig) -> validation.BatchRules:
+    return validation.BatchRules(
+        max_batch_bytes=config.max_message_bytes,
+        timestamp_type=(
+            validation.TimestampType.APPEND
+            if config.timestamp_type is TimestampType.LOG_APPEND_TIME
+            else validation.TimestampType.CREATE
+        ),
+        timestamp_before_max_ms=config.timestamp_before_max_ms,
+        timestamp_after_max_ms=config.timestamp_after_max_ms,
+        compacted=config.is_compacted,
+        codec=_CODECS[config.compression_type],
+        compression_level=config.compression_level,
+        validate_records=config.validate_records,
+        decompressed_limit_bytes=config.decompressed_bytes_max,
+    )
+
+
+_CODECS: dict[CompressionType, Codec | None] = {
+    CompressionType.PRODUCER: None,
+    CompressionType.UNCOMPRESSED: Codec.NONE,
+    CompressionType.GZIP: Codec.GZIP,
+    CompressionType.SNAPPY: Codec.SNAPPY,
+    CompressionType.LZ4: Codec.LZ4,
+    CompressionType.ZSTD: Codec.ZSTD,
+}
+
+
+def _too_few(topic_partition: TopicPartition, role: Leader, config: LogConfig) -> str:
+    return (
+        f"{topic_partition} has {len(role.isr)} in-sync replicas, "
+        f"min.insync.replicas is {config.min_insync_replicas}"
+    )

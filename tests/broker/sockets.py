@@ -1,0 +1,98 @@
+"""A served socket for tests: real connections on a real loop, with answers that a test scripts."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from riverlog.broker.cold_reads import ColdReader
+from riverlog.broker.connection import Answer, Answering, Later, Origin
+from riverlog.broker.connections import ConnectionLimits, Connections
+from riverlog.broker.network import AsyncNetwork
+from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.model.metrics import NoMetrics
+from riverlog.model.network import Address
+
+
+class LoopClock:
+    """The event loop's time, moved forward by hand where a test wants time to pass."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def wall_ms(self) -> int:
+        return int(self.monotonic_s() * 1000)
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time() + self.ahead_s
+
+
+@dataclass
+class Scripted:
+    """Answers each frame by a function."""
+
+    answer: Callable[[bytes], Answer | Later]
+
+    def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
+        return self.answer(bytes(frame))
+
+
+@dataclass
+class Served:
+    address: Address
+    connections: Connections
+    memory: ReceiveMemory
+    clock: LoopClock
+    clients: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def connect(self, host: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect from the given address."""
+        reader, writer = await asyncio.open_connection(*self.address, local_addr=(host, 0))
+        self.clients.append(writer)
+        return reader, writer
+
+
+@asynccontextmanager
+async def served(
+    answering: Answering, limits: ConnectionLimits | None = None, *, budget_bytes: int = 2**28
+) -> AsyncIterator[Served]:
+    memory, cold_reader, clock = ReceiveMemory(budget_bytes), ColdReader(), LoopClock()
+    connections = Connections(
+        answering,
+        limits or ConnectionLimits(),
+        memory=memory,
+        cold_reader=cold_reader,
+        clock=clock,
+        metrics=NoMetrics(),
+    )
+    listening = AsyncNetwork().listen(
+        Address("127.0.0.1", 0), lambda socket: connections.accept(socket, "PLAINTEXT")
+    )
+    server = Served(listening.address, connections, memory, clock)
+    try:
+        yield server
+    finally:
+        for client in server.clients:
+            client.transport.abort()
+            with suppress(OSError):
+                await client.wait_closed()
+        listening.close()
+        connections.close()
+        cold_reader.close()
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 10))
+    return await asyncio.wait_for(reader.readexactly(size), 10)
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
+    """Wait, with a deadline, for what another task or the kernel brings about."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110 - the kernel tells nobody
+            await asyncio.sleep(0.001)
