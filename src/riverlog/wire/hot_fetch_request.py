@@ -39,6 +39,12 @@ _row_v4: Final = struct.Struct(">iqi")
 _row_v5: Final = struct.Struct(">iqqi")
 _row_v9: Final = struct.Struct(">iiqqi")
 _row_v12: Final = struct.Struct(">iiqiqiB").unpack_from
+_SINGLE_V15: Final = struct.Struct(">iiibiiB16sBiiqiqiHBH")
+_single_v15: Final = _SINGLE_V15.unpack_from
+_named_v11: Final = struct.Struct(">iiiibiiih").unpack_from
+_NAMED_ROW_V11: Final = struct.Struct(">iiiqqiih")
+_named_row_v11: Final = _NAMED_ROW_V11.unpack_from
+_NAMED_V11_BYTES: Final = 31 + _NAMED_ROW_V11.size
 _replica_state: Final = struct.Struct(">iqB").unpack_from
 _NO_LIMIT: Final = (1 << 63) - 1
 
@@ -46,11 +52,86 @@ _NO_LIMIT: Final = (1 << 63) - 1
 def decode_fetch_request(data: ReadableBuffer, version: int, start: int = 0) -> FetchRequest:
     """The request whose body begins at `start`; bytes after it are not looked at."""
     try:
+        if version >= 15:
+            return _read_single(data, start) or _read_flexible(data, start, len(data), version)
         if version >= 12:
             return _read_flexible(data, start, len(data), version)
-        return _read_classic(data, start, len(data), version)
+        single = _read_named_single(data, start) if version == 11 else None
+        return single or _read_classic(data, start, len(data), version)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise MalformedMessage(f"FetchRequest v{version}: {error}") from error
+
+
+def _read_single(data: ReadableBuffer, pos: int) -> FetchRequest | None:
+    """A request for one partition, without tagged fields, forgotten topics or rack, in one go."""
+    if len(data) - pos < _SINGLE_V15.size:
+        return None
+    (
+        max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, raw, partitions,
+        index, leader_epoch, offset, fetched_epoch, log_start_offset, partition_bytes, tags, forgotten, rest,
+    ) = _single_v15(data, pos)  # fmt: skip
+    if topics != 2 or partitions != 2 or tags or forgotten != 1 or rest != 0x0100:
+        return None
+    r = _single(index, leader_epoch, offset, log_start_offset, partition_bytes)
+    r.max_wait_ms = max_wait_ms
+    r.min_bytes = min_bytes
+    r.max_bytes = max_bytes
+    r.isolation_level = isolation
+    r.session_id = session_id
+    r.session_epoch = session_epoch
+    topic = r.topics[0]
+    topic.topic_id = id_of(raw)
+    topic.partitions[0].last_fetched_epoch = fetched_epoch
+    return r
+
+
+def _read_named_single(data: ReadableBuffer, pos: int) -> FetchRequest | None:
+    """The same for version 11, which many clients stay at."""
+    size = len(data)
+    if size - pos < _NAMED_V11_BYTES:
+        return None
+    (
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, length,
+    ) = _named_v11(data, pos)  # fmt: skip
+    pos += 31
+    end = pos + length
+    if topics != 1 or length < 0 or end + _NAMED_ROW_V11.size > size:
+        return None
+    (
+        partitions, index, leader_epoch, offset, log_start_offset, partition_bytes, forgotten, rack,
+    ) = _named_row_v11(data, end)  # fmt: skip
+    if partitions != 1 or forgotten or rack:
+        return None
+    r = _single(index, leader_epoch, offset, log_start_offset, partition_bytes)
+    r.replica_id = replica_id
+    r.max_wait_ms = max_wait_ms
+    r.min_bytes = min_bytes
+    r.max_bytes = max_bytes
+    r.isolation_level = isolation
+    r.session_id = session_id
+    r.session_epoch = session_epoch
+    r.topics[0].topic = str(data[pos:end], "utf-8")
+    return r
+
+
+def _single(
+    index: int, leader_epoch: int, offset: int, log_start_offset: int, partition_bytes: int
+) -> FetchRequest:
+    """A request for one partition, of which the topic and the head are still to be filled in."""
+    r, topic, p = _empty_request(), _new(FetchTopic), _new(FetchPartition)
+    r.topics.append(topic)
+    topic.topic_id = None
+    topic.topic = ""
+    topic.partitions = [p]
+    p.partition = index
+    p.current_leader_epoch = leader_epoch
+    p.fetch_offset = offset
+    p.last_fetched_epoch = -1
+    p.log_start_offset = log_start_offset
+    p.partition_max_bytes = partition_bytes
+    p.replica_directory_id = None
+    p.high_watermark = _NO_LIMIT
+    return r
 
 
 def _empty_request() -> FetchRequest:

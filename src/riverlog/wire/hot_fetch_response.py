@@ -9,8 +9,13 @@ import struct
 from typing import Final
 
 from riverlog.model.disk import FileSlice
-from riverlog.wire.hot_produce import node_endpoints_bytes
-from riverlog.wire.messages.fetch import AbortedTransaction, FetchResponse, PartitionData
+from riverlog.wire.hot_produce_response import node_endpoints_bytes
+from riverlog.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
 from riverlog.wire.primitives import VARINT, classic_text, compact_text, id_bytes, tagged_block, varint
 from riverlog.wire.schema import RecordData
 
@@ -30,15 +35,32 @@ _leader: Final = struct.Struct(">iiB").pack
 _snapshot: Final = struct.Struct(">qiB").pack
 _frame_v4: Final = struct.Struct(">iii").pack
 _frame_v7: Final = struct.Struct(">iiihi").pack
-_frame_v12: Final = struct.Struct(">iiBihi").pack
+_head_v12: Final = struct.Struct(">iiBihi").pack
+_empty_v7: Final = struct.Struct(">iiihii").pack
+_empty_v12: Final = struct.Struct(">iiBihiBB").pack
+_single_head_v11: Final = struct.Struct(">iiihii").pack
+_single_v11: Final = struct.Struct(">iihqqqiii").pack
+_SINGLE_V11_BYTES: Final = 18 + 46
+_single_head_v12: Final = struct.Struct(">iiBihiB").pack
+_single_v12: Final = struct.Struct(">BihqqqBi").pack
+_SINGLE_V12_BYTES: Final = 16 + 36
 
 
 def encode_fetch_response(version: int, correlation_id: int, response: FetchResponse) -> list[RecordData]:
     """A whole frame, size included, in parts to be sent one after the other."""
+    topics = response.responses
     try:
+        if version >= 11 and len(topics) == 1 and len(topics[0].partitions) == 1:
+            partition = topics[0].partitions[0]
+            if not partition.aborted_transactions and not response.node_endpoints:
+                return _write_single(version, correlation_id, response, topics[0], partition)
+        if not topics and version >= 7 and not response.node_endpoints:
+            if version >= 12:
+                return [_empty_v12(17, correlation_id, 0, *_result(response), 1, 0)]
+            return [_empty_v7(18, correlation_id, *_result(response), 0)]
         groups, records = _write_topics(version, response)
         size = sum([sum(map(len, group)) for group in groups])
-        size += sum([data.length if type(data) is FileSlice else len(data) for data in records])
+        size += sum(map(_length_of, records))
         groups[0][0] = _head(version, correlation_id, size, response)
     except (OverflowError, struct.error) as error:
         raise ValueError(f"FetchResponse v{version} cannot hold these values: {error}") from error
@@ -50,13 +72,52 @@ def encode_fetch_response(version: int, correlation_id: int, response: FetchResp
     return parts
 
 
+def _result(response: FetchResponse) -> tuple[int, int, int]:
+    return response.throttle_time_ms, response.error_code, response.session_id
+
+
+def _write_single(
+    version: int,
+    correlation_id: int,
+    response: FetchResponse,
+    topic: FetchableTopicResponse,
+    p: PartitionData,
+) -> list[RecordData]:
+    """The answer about one partition, without aborted transactions."""
+    records = p.records
+    length = _length_of(records)
+    sent_bytes = max(length, 0)
+    absent = p.aborted_transactions is None
+    fixed = (p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset)
+    if version == 11:
+        name = classic_text(topic.topic)
+        size = len(name) + _SINGLE_V11_BYTES + sent_bytes
+        frame = _single_head_v11(size, correlation_id, *_result(response), 1) + name
+        frame += _single_v11(1, *fixed, -absent, p.preferred_read_replica, length)
+        return [frame, records] if length > 0 else [frame]  # type: ignore[list-item]
+    name = id_bytes(topic.topic_id) if version >= 13 else compact_text(topic.topic)
+    count = varint(length + 1)
+    tail = _partition_tags(p) + b"\0\0"
+    size = len(name) + len(count) + len(tail) + _SINGLE_V12_BYTES + sent_bytes
+    head = _single_head_v12(size, correlation_id, 0, *_result(response), 2)
+    row = _single_v12(2, *fixed, not absent, p.preferred_read_replica)
+    if length > 0:
+        return [b"".join((head, name, row, count)), records, tail]  # type: ignore[list-item]
+    return [b"".join((head, name, row, count, tail))]
+
+
+def _length_of(records: RecordData | None) -> int:
+    if records is None:
+        return -1
+    return records.length if type(records) is FileSlice else len(records)
+
+
 def _head(version: int, correlation_id: int, size: int, response: FetchResponse) -> bytes:
-    throttle_ms, code, session_id = response.throttle_time_ms, response.error_code, response.session_id
     if version >= 12:
-        return _frame_v12(size + 15, correlation_id, 0, throttle_ms, code, session_id)
+        return _head_v12(size + 15, correlation_id, 0, *_result(response))
     if version >= 7:
-        return _frame_v7(size + 14, correlation_id, throttle_ms, code, session_id)
-    return _frame_v4(size + 8, correlation_id, throttle_ms)
+        return _frame_v7(size + 14, correlation_id, *_result(response))
+    return _frame_v4(size + 8, correlation_id, response.throttle_time_ms)
 
 
 def _write_topics(version: int, response: FetchResponse) -> tuple[list[list[bytes]], list[RecordData]]:
@@ -75,10 +136,7 @@ def _write_topics(version: int, response: FetchResponse) -> tuple[list[list[byte
             group.append(classic_text(topic.topic) + _int(count))
         for partition in topic.partitions:
             records = partition.records
-            if records is None:
-                length = -1
-            else:
-                length = records.length if type(records) is FileSlice else len(records)
+            length = _length_of(records)
             if flexible:
                 _write_flexible(partition, length, group)
             else:
