@@ -40,6 +40,7 @@ class DurableLog:
         "_is_closed",
         "_is_touched",
         "_last_sync_ms",
+        "_on_synced",
         "_request_sync",
         "_segments",
         "_snapshots",
@@ -70,6 +71,7 @@ class DurableLog:
         clean: bool = True,
         deleted: DeletedFiles | None = None,
         request_sync: "Callable[[DurableLog], None] | None" = None,
+        on_synced: "Callable[[DurableLog], None] | None" = None,
     ) -> None:
         self.directory = directory
         self.topic_partition = topic_partition
@@ -77,6 +79,7 @@ class DurableLog:
         self._files, self._health, self._clock = files, health, clock
         self._deleted = deleted if deleted is not None else DeletedFiles()
         self._request_sync = request_sync
+        self._on_synced = on_synced
         self._sync_lock = threading.Lock()
         self._truncations = 0
         self._is_closed = False
@@ -170,6 +173,10 @@ class DurableLog:
     @property
     def recovery_point(self) -> int:
         return self._flushed_offset
+
+    @property
+    def active_base_offset(self) -> int:
+        return self._segments.active.base_offset
 
     @property
     def size_bytes(self) -> int:
@@ -282,6 +289,8 @@ class DurableLog:
         self._last_sync_ms = self._clock.wall_ms()
         if task.truncations == self._truncations:
             self._flushed_offset = max(self._flushed_offset, task.end_offset)
+            if self._on_synced is not None:
+                self._on_synced(self)
 
     def flush(self) -> None:
         """Make everything durable, here and now. Blocks."""

@@ -1,0 +1,327 @@
+"""One data directory (`log.dirs`): its owner, its lock, and the logs in it.
+
+Logs are opened when they are touched. After a clean shutdown a start reads one listing and three
+checkpoints, however many partitions there are. After a crash each log is recovered when it is opened
+(`recover` opens them all); those that nobody opened before the next clean shutdown are remembered as
+unrecovered.
+
+Everything is called on the event loop, apart from what is said to block: `open`, `recover`, `close`, and
+the functions that `begin_checkpoint` and `begin_removal` return. Not here: which partitions belong on this
+node.
+"""
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from riverlog.model.clock import Clock
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.disk import DirectoryLock, Disk
+from riverlog.model.errors import DirectoryInUseError, DiskFullError, StorageError
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.storage import names
+from riverlog.storage.checkpoint import partition_of
+from riverlog.storage.deleted_files import DeletedFiles, remove
+from riverlog.storage.directory_checkpoints import DirectoryCheckpoints
+from riverlog.storage.directory_state import read_shutdown_state, write_shutdown_state
+from riverlog.storage.durable_log import DurableLog
+from riverlog.storage.guarded_disk import DirectoryHealth, GuardedDisk
+from riverlog.storage.log import Log
+from riverlog.storage.meta_properties import (
+    MetaProperties,
+    check_owner,
+    read_meta_properties,
+    write_meta_properties,
+)
+from riverlog.storage.open_files import Files, OpenFiles
+from riverlog.storage.partition_metadata import encode_uuid, read_topic_id, write_topic_id
+
+_NAME_MAX = 255
+
+
+class LogDirectory:
+    """Use `open`. `request_sync` and `run_blocking` take work off the loop; without them it blocks."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        disk: Disk,
+        clock: Clock,
+        meta: MetaProperties,
+        lock: DirectoryLock,
+        health: DirectoryHealth,
+        config_for: Callable[[str], LogConfig],
+        new_uuid: Callable[[], UUID],
+        open_files: OpenFiles,
+    ) -> None:
+        self.path = path
+        self.meta = meta
+        self.health = health
+        self.request_sync: Callable[[DurableLog], None] | None = None
+        self.run_blocking: Callable[[Callable[[], None]], None] | None = None
+        self._disk = disk
+        self._clock = clock
+        self._lock = lock
+        self._config_for = config_for
+        self._new_uuid = new_uuid
+        self._files = Files(disk, open_files)
+        self._deleted = DeletedFiles()
+        self._checkpoints = DirectoryCheckpoints(path, disk)
+        self._logs: dict[str, Log] = {}
+        self._created: set[str] = set()
+        self._is_closing = False
+        self._known = self._find_partitions()
+        self._unrecovered = read_shutdown_state(disk, path, self._known)
+        self.was_clean = not self._unrecovered
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        disk: Disk,
+        clock: Clock,
+        node_id: NodeId,
+        cluster_id: str | None,
+        new_uuid: Callable[[], UUID],
+        config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
+        open_files: OpenFiles | None = None,
+    ) -> "LogDirectory":
+        """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
+        health = DirectoryHealth(path)
+        guarded = GuardedDisk(disk, health)
+        guarded.make_directories(path)
+        try:
+            lock = guarded.lock(f"{path}/{names.LOCK}")
+        except BlockingIOError as error:
+            raise DirectoryInUseError(
+                f"Another process uses {path}. Stop it, or give this one a directory of its own."
+            ) from error
+        try:
+            meta = read_meta_properties(guarded, path)
+            if meta is not None:
+                check_owner(meta, path, node_id, cluster_id)
+            if meta is None or not guarded.read(f"{path}/{names.META_PROPERTIES}").count(b"riverlog."):
+                meta = meta or MetaProperties(node_id, cluster_id or new_cluster_id(new_uuid), new_uuid())
+                write_meta_properties(guarded, path, meta)
+            return cls(
+                path,
+                disk=guarded,
+                clock=clock,
+                meta=meta,
+                lock=lock,
+                health=health,
+                config_for=config_for,
+                new_uuid=new_uuid,
+                open_files=open_files or OpenFiles(),
+            )
+        except BaseException:
+            lock.release()
+            raise
+
+    def _find_partitions(self) -> set[str]:
+        known = set[str]()
+        for name in self._disk.list(self.path):
+            if name.endswith(names.DELETED_DIRECTORY) and "." in name:
+                self._deleted.add(f"{self.path}/{name}", 0)
+            elif names.parse_partition_directory(name) is not None:
+                known.add(name)
+        return known
+
+    @property
+    def is_online(self) -> bool:
+        return self.health.is_online
+
+    @property
+    def unrecovered_count(self) -> int:
+        return len(self._unrecovered)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return str(partition) in self._known
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """Every partition that has a directory here, opened or not."""
+        return (partition_of(name) for name in tuple(self._known))
+
+    def opened(self) -> list[Log]:
+        return list(self._logs.values())
+
+    def topic_id_of(self, partition: TopicPartition) -> UUID | None:
+        """The topic id on disk, without opening the log."""
+        log = self._logs.get(str(partition))
+        return log.topic_id if log is not None else read_topic_id(self._disk, f"{self.path}/{partition}")
+
+    def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
+        """Make the directory of a new partition. It is opened, and its files made, on first use."""
+        self.health.require_online()
+        name = str(partition)
+        if name in self._known:
+            return
+        directory = f"{self.path}/{name}"
+        self._disk.make_directories(directory)
+        if topic_id is not None:
+            write_topic_id(self._disk, directory, topic_id)
+        self._known.add(name)
+        self._created.add(name)
+        self._checkpoints.forget(name)
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        """The log of a partition, opened (and recovered) now if it was not; None when there is none."""
+        name = str(partition)
+        log = self._logs.get(name)
+        if log is None and name in self._known:
+            log = self._logs[name] = self._open(name, partition)
+            self._unrecovered.discard(name)
+            self._created.discard(name)
+        return log
+
+    def _open(self, name: str, partition: TopicPartition) -> Log:
+        self.health.require_online()
+        log = Log(
+            f"{self.path}/{name}",
+            partition,
+            config=self._config_for(partition.topic),
+            files=self._files,
+            health=self.health,
+            clock=self._clock,
+            recovery_point=self._checkpoints.recovery_points.get(name, 0),
+            log_start_offset=self._checkpoints.log_starts.get(name, 0),
+            clean=name not in self._unrecovered and name not in self._created,
+            deleted=self._deleted,
+            request_sync=self.request_sync,
+            on_synced=self._note_synced,
+        )
+        log.set_high_watermark(self._checkpoints.high_watermarks.get(name, 0))
+        return log
+
+    def recover(self) -> Iterator[Log]:
+        """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
+        for name in sorted(self._unrecovered):
+            if name in self._unrecovered and (log := self.get(partition_of(name))) is not None:
+                yield log
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Take a partition out of the directory; its files are removed later."""
+        self.health.require_online()
+        name = str(partition)
+        if name not in self._known:
+            return
+        unique = f".{self._new_uuid().hex}{names.DELETED_DIRECTORY}"
+        renamed = f"{self.path}/{name[: _NAME_MAX - len(unique)]}{unique}"
+        log = self._logs.pop(name, None)
+        if log is not None:
+            log.rename_for_deletion(renamed)
+        else:
+            self._disk.rename(f"{self.path}/{name}", renamed)
+        self._known.discard(name)
+        self._created.discard(name)
+        self._unrecovered.discard(name)
+        self._checkpoints.forget(name)
+        delay_ms = self._config_for(partition.topic).file_delete_delay_ms
+        self._deleted.add(renamed, self._clock.wall_ms() + delay_ms)
+
+    def size_of(self, partition: TopicPartition) -> int:
+        """Bytes in the segments of a partition, without opening the log."""
+        name = str(partition)
+        if (log := self._logs.get(name)) is not None:
+            return log.size_bytes
+        directory = f"{self.path}/{name}"
+        files = [entry for entry in self._disk.list(directory) if entry.endswith(names.LOG)]
+        return sum(self._disk.size(f"{directory}/{file}") for file in files)
+
+    @property
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes(self.path)
+
+    @property
+    def total_bytes(self) -> int:
+        return self._disk.total_bytes(self.path)
+
+    def retention_steps(self, now_ms: int) -> Iterator[int]:
+        """Apply retention to one log after the other; yields how many segments each lost.
+
+        Logs that nobody has opened are opened for it and closed again, except empty ones, which a clean
+        shutdown leaves without a recovery point.
+        """
+        for log in self.opened():
+            if log.is_online:
+                yield log.apply_retention(now_ms)
+        for name in list(self._checkpoints.recovery_points):
+            if name in self._known and name not in self._logs and name not in self._unrecovered:
+                log = self._open(name, partition_of(name))
+                count = log.apply_retention(now_ms)
+                self._checkpoints.note(name, log)
+                log.close()
+                yield count
+
+    def apply_retention(self, now_ms: int) -> int:
+        return sum(self.retention_steps(now_ms))
+
+    def expire_producers(self, now_ms: int) -> int:
+        return sum(log.expire_producers(now_ms) for log in self.opened())
+
+    def flush_due(self, now_ms: int) -> list[Log]:
+        """The logs whose `flush.ms` has passed; the caller has them synced."""
+        return [log for log in self.opened() if log.is_online and log.flush_is_due(now_ms)]
+
+    def begin_checkpoint(self) -> Callable[[], None]:
+        """Take all offsets now; the result writes them and blocks."""
+        return self._checkpoints.begin(self._logs.items())
+
+    def checkpoint(self) -> None:
+        self.begin_checkpoint()()
+
+    def begin_removal(self, now_ms: int) -> Callable[[], None] | None:
+        """Files that are due to go; the result removes them and blocks. None when there are none."""
+        due = self._deleted.take_due(now_ms)
+        return (lambda: remove(self._disk, due)) if due else None
+
+    def remove_deleted(self, now_ms: int) -> None:
+        if (removal := self.begin_removal(now_ms)) is not None:
+            removal()
+
+    def _note_synced(self, log: DurableLog) -> None:
+        """After a roll is on disk the recovery point is written, so that a crash scans one segment only."""
+        checkpointed = self._checkpoints.recovery_points.get(str(log.topic_partition), 0)
+        if self._is_closing:
+            return
+        if checkpointed < log.active_base_offset <= log.recovery_point:
+            write = self.begin_checkpoint()
+            if self.run_blocking is None:
+                _unless_failing(write)
+            else:
+                self.run_blocking(lambda: _unless_failing(write))
+
+    def close(self, *, clean: bool = True) -> None:
+        """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
+
+        No sync may be in progress. A log that cannot be saved, because the disk is full, leaves the
+        directory to be recovered at the next start.
+        """
+        self._is_closing = True
+        try:
+            if clean and self.health.is_online:
+                for log in self.opened():
+                    log.close()
+                self._disk.sync_directory(self.path)
+                self.checkpoint()
+                write_shutdown_state(self._disk, self.path, self._unrecovered)
+        finally:
+            for log in self.opened():
+                log.close(clean=False)
+            self._logs.clear()
+            self._lock.release()
+
+
+def _unless_failing(write: Callable[[], None]) -> None:
+    try:
+        write()
+    except (DiskFullError, StorageError):
+        return  # The checkpoint of before still holds; a crash only scans more. The next one tries again.
+
+
+def new_cluster_id(new_uuid: Callable[[], UUID]) -> str:
+    return encode_uuid(new_uuid())
