@@ -48,10 +48,9 @@ TOPIC = {
 }
 DIFFERENT = {
     "broker": {
-        "log.retention.hours": "Kafka shows its default once log.retention.ms is altered; we show what was set",
+        "log.retention.hours": "Kafka shows the default once log.retention.ms is altered; we what was set",
         "log.dir": "another default",
         "listeners": "another default among the synonyms",
-        "node.id": "Kafka has no default for it",
     }
 }
 

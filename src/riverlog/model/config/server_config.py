@@ -16,19 +16,18 @@ from riverlog.model.config.listeners import (
     refuse_open_listeners,
 )
 from riverlog.model.config.log_config import LONG_MAX
-from riverlog.model.config.settings import Settings
+from riverlog.model.config.settings import DEFAULT_NODE_ID, Settings
 from riverlog.model.errors import ConfigError
 from riverlog.model.ids import NodeId
 
 INT_MAX = 2**31 - 1
-_DEFAULT_NODE_ID = NodeId(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
     """What the node, its network and its background duties need."""
 
-    node_id: NodeId = _DEFAULT_NODE_ID
+    node_id: NodeId = DEFAULT_NODE_ID
     rack: str | None = None
     log_dirs: tuple[str, ...] = ("riverlog-data",)
     listeners: tuple[Listener, ...] = (LOOPBACK_LISTENER,)
@@ -129,7 +128,9 @@ def _node_id(settings: Settings) -> NodeId:
             f"{settings.origin('broker.id')}: broker.id and node.id differ. They are two names of one "
             "number; remove broker.id."
         )
-    number = settings.get(named[0] if named else "node.id")
+    if not named:
+        return DEFAULT_NODE_ID
+    number = settings.get(named[0])
     assert isinstance(number, int)
     if number < 0:
         raise ConfigError(

@@ -11,6 +11,9 @@ from typing import NamedTuple
 from riverlog.model.config.definitions import BROKER_KEYS, broker_key
 from riverlog.model.config.table import Key
 from riverlog.model.config.values import Value, default_of, parse
+from riverlog.model.ids import NodeId
+
+DEFAULT_NODE_ID = NodeId(1)
 
 
 class Given(NamedTuple):
@@ -41,11 +44,12 @@ class Settings:
 
     @property
     def static(self) -> Mapping[str, str]:
-        """What was given explicitly, as text. The two names of the node's number stand for each other."""
+        """What was given explicitly, as text; and in any case the node's number, which has two names."""
         values = {name: given.text for name, given in self.given.items()}
         for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if name in values:
                 values.setdefault(other, values[name])
+        values.setdefault("node.id", str(DEFAULT_NODE_ID))
         return values
 
     def __repr__(self) -> str:

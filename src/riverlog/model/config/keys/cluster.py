@@ -1,8 +1,8 @@
 """The node in its cluster: identity, replication, leadership, and the parts of KRaft."""
 
 TABLE = """
-node.id  int  1  >=0  high  read-only  works
-    Number of this node, different from every other node's.
+node.id  int  null  >=0  high  read-only  works
+    Number of this node, different from every other node's; 1 where it is not set.
 broker.id  int  -1  -  high  read-only  works
     Older name of node.id; used where that is not set.
 broker.rack  string  null  -  medium  read-only  works
