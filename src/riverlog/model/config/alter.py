@@ -54,7 +54,7 @@ def replacing(configs: Iterable[tuple[str, str | None]]) -> list[Change]:
 def alter_topic(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
 ) -> Altered | Refused:
-    if (refused := _refused_at_sight(changes)) is not None:
+    if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
     for change in changes:
@@ -75,7 +75,7 @@ def alter_broker(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers, *, is_default: bool
 ) -> Altered | Refused:
     """`is_default`: for all brokers at once, else for one. Unknown keys are kept, as Kafka does."""
-    if (refused := _refused_at_sight(changes)) is not None:
+    if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
     for change in changes:
@@ -111,7 +111,7 @@ def alter_client_metrics(current: Mapping[str, str], changes: Sequence[Change]) 
 def _alter_plain(
     current: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, Key]
 ) -> Altered | Refused:
-    if (refused := _refused_at_sight(changes)) is not None:
+    if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
     for change in changes:
@@ -121,7 +121,7 @@ def _alter_plain(
     return Altered(overrides)
 
 
-def _refused_at_sight(changes: Sequence[Change]) -> Refused | None:
+def refused_at_sight(changes: Sequence[Change]) -> Refused | None:
     """What is wrong with the request itself, whatever it is about."""
     if any(change.operation not in set(Operation) for change in changes):
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
