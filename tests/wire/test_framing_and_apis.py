@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from riverlog.wire.apis import APIS, ApiKey, message_class
 from riverlog.wire.codec import MalformedMessage, decode, encode
-from riverlog.wire.framing import RequestHeader, decode_request_header, encode_request, encode_response
+from riverlog.wire.framing import (
+    RequestHeader,
+    decode_request_header,
+    decode_response_header,
+    encode_request,
+    encode_response,
+)
 from riverlog.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -136,7 +142,11 @@ def test_response_heads_are_those_of_the_tables() -> None:
             head = encode(ResponseHeader(correlation_id=-5), api.response_header_version(version))
             body = encode(api.response(), version)
             size = (len(head) + len(body)).to_bytes(4)
-            assert encode_response(key, version, -5, api.response()) == size + head + body
+            frame = encode_response(key, version, -5, api.response())
+            assert frame == size + head + body
+            assert decode_response_header(key, version, frame, 4) == (-5, 4 + len(head))
+            with pytest.raises(MalformedMessage):
+                decode_response_header(key, version, head[:-1])
 
 
 def test_values_that_do_not_fit_are_a_value_error() -> None:

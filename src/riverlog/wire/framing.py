@@ -16,6 +16,7 @@ from riverlog.wire.schema import Message
 
 _HEADER: Final = struct.Struct(">hhih")
 _FRAME_AND_HEADER: Final = struct.Struct(">ihhih")
+_CORRELATION_ID: Final = struct.Struct(">i")
 _SIZE_BYTES: Final = 4
 _FLEXIBLE: Final = {int(key): api.flexible_version for key, api in APIS.items()}
 _FLEXIBLE_RESPONSE: Final = {**_FLEXIBLE, int(ApiKey.API_VERSIONS): 1 << 15}
@@ -78,6 +79,20 @@ def response_head(api_key: int, version: int, correlation_id: int) -> bytearray:
     if version >= _FLEXIBLE_RESPONSE[api_key]:
         out.append(0)
     return out
+
+
+def decode_response_header(
+    api_key: int, version: int, data: ReadableBuffer, start: int = 0
+) -> tuple[int, int]:
+    """The correlation id of a response, and the position of its body."""
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(data, start)
+        position = start + _CORRELATION_ID.size
+        if version >= _FLEXIBLE_RESPONSE[api_key]:
+            position = skip_tagged_fields(data, position, len(data))
+    except (IndexError, struct.error) as error:
+        raise MalformedMessage(f"response header: {error}") from error
+    return correlation_id, position
 
 
 def _finish(out: bytearray, body: Message, version: int) -> bytes:

@@ -58,17 +58,11 @@ def encode_fetch_response(version: int, correlation_id: int, response: FetchResp
             if version >= 12:
                 return [_empty_v12(17, correlation_id, 0, *_result(response), 1, 0)]
             return [_empty_v7(18, correlation_id, *_result(response), 0)]
-        groups, records = _write_topics(version, response)
-        size = sum([sum(map(len, group)) for group in groups])
-        size += sum(map(_length_of, records))
-        groups[0][0] = _head(version, correlation_id, size, response)
+        parts = _write_topics(version, response)
+        size = sum(map(_length_of, parts))
+        parts[0] = _head(version, correlation_id, size, response) + parts[0]  # type: ignore[operator]
     except (OverflowError, struct.error) as error:
         raise ValueError(f"FetchResponse v{version} cannot hold these values: {error}") from error
-    parts: list[RecordData] = [b"".join(groups[0])]
-    for data, group in zip(records, groups[1:], strict=True):
-        parts.append(data)
-        if group:
-            parts.append(b"".join(group))
     return parts
 
 
@@ -120,75 +114,70 @@ def _head(version: int, correlation_id: int, size: int, response: FetchResponse)
     return _frame_v4(size + 8, correlation_id, response.throttle_time_ms)
 
 
-def _write_topics(version: int, response: FetchResponse) -> tuple[list[list[bytes]], list[RecordData]]:
-    """The body: pieces in groups between which the record data belongs. The first piece awaits the head."""
+def _write_topics(version: int, response: FetchResponse) -> list[RecordData]:
+    """The body without its head: bytes, records, bytes and so on."""
     flexible = version >= 12
     count = len(response.responses)
-    group = [b"", varint(count + 1) if flexible else _int(count)]
-    groups = [group]
-    sent: list[RecordData] = []
+    pieces = [varint(count + 1) if flexible else _int(count)]
+    parts: list[RecordData] = []
     for topic in response.responses:
         count = len(topic.partitions)
         if flexible:
-            group.append(id_bytes(topic.topic_id) if version >= 13 else compact_text(topic.topic))
-            group.append(varint(count + 1))
+            pieces.append(id_bytes(topic.topic_id) if version >= 13 else compact_text(topic.topic))
+            pieces.append(varint(count + 1))
         else:
-            group.append(classic_text(topic.topic) + _int(count))
+            pieces.append(classic_text(topic.topic) + _int(count))
         for partition in topic.partitions:
             records = partition.records
             length = _length_of(records)
-            if flexible:
-                _write_flexible(partition, length, group)
-            else:
-                _write_classic(version, partition, length, group)
+            pieces.append(
+                _flexible_row(partition, length) if flexible else _classic_row(version, partition, length)
+            )
             if records is not None and length:
-                sent.append(records)
-                group = []
-                groups.append(group)
+                parts.append(b"".join(pieces))
+                parts.append(records)
+                pieces = []
             if flexible:
-                group.append(_partition_tags(partition))
+                pieces.append(_partition_tags(partition))
         if flexible:
-            group.append(b"\0")
+            pieces.append(b"\0")
     if flexible:
         tagged = version >= 16 and response.node_endpoints
-        group.append(tagged_block({0: node_endpoints_bytes(response.node_endpoints)}) if tagged else b"\0")
-    return groups, sent
+        pieces.append(tagged_block({0: node_endpoints_bytes(response.node_endpoints)}) if tagged else b"\0")
+    if pieces:
+        parts.append(b"".join(pieces))
+    return parts
 
 
-def _write_classic(version: int, p: PartitionData, length: int, group: list[bytes]) -> None:
+def _classic_row(version: int, p: PartitionData, length: int) -> bytes:
     """All of a partition up to its records, of which there are `length` bytes; -1 stands for null."""
     aborted = p.aborted_transactions
     count = -1 if aborted is None else len(aborted)
-    code, high_watermark, stable = p.error_code, p.high_watermark, p.last_stable_offset
+    start, replica = p.log_start_offset, p.preferred_read_replica
+    fixed = (p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset)
     if not aborted:
         if version >= 11:
-            replica, start = p.preferred_read_replica, p.log_start_offset
-            row = _plain_v11(p.partition_index, code, high_watermark, stable, start, count, replica, length)
-        elif version >= 5:
-            start = p.log_start_offset
-            row = _plain_v5(p.partition_index, code, high_watermark, stable, start, count, length)
-        else:
-            row = _plain_v4(p.partition_index, code, high_watermark, stable, count, length)
-        group.append(row)
-        return
-    if version >= 5:
-        group.append(_row_v5(p.partition_index, code, high_watermark, stable, p.log_start_offset, count))
-    else:
-        group.append(_row_v4(p.partition_index, code, high_watermark, stable, count))
-    group.extend([_aborted(a.producer_id, a.first_offset) for a in aborted])
-    group.append(_two_ints(p.preferred_read_replica, length) if version >= 11 else _int(length))
+            return _plain_v11(*fixed, start, count, replica, length)
+        if version >= 5:
+            return _plain_v5(*fixed, start, count, length)
+        return _plain_v4(*fixed, count, length)
+    row = _row_v5(*fixed, start, count) if version >= 5 else _row_v4(*fixed, count)
+    rows = [_aborted(transaction.producer_id, transaction.first_offset) for transaction in aborted]
+    return row + b"".join(rows) + (_two_ints(replica, length) if version >= 11 else _int(length))
 
 
-def _write_flexible(p: PartitionData, length: int, group: list[bytes]) -> None:
+def _flexible_row(p: PartitionData, length: int) -> bytes:
     aborted = p.aborted_transactions
-    fixed = (p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset)
     if not aborted:
-        group.append(_plain_v12(*fixed, 0 if aborted is None else 1, p.preferred_read_replica))
+        row = _plain_v12(
+            p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset,
+            0 if aborted is None else 1, p.preferred_read_replica,
+        )  # fmt: skip
     else:
-        group.append(_row_v12(*fixed))
-        group.append(_aborted_bytes(aborted) + _int(p.preferred_read_replica))
+        fixed = (p.partition_index, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset)
+        row = _row_v12(*fixed) + _aborted_bytes(aborted) + _int(p.preferred_read_replica)
     length += 1
-    group.append(VARINT[length] if length < 128 else varint(length))
+    return row + (VARINT[length] if length < 128 else varint(length))
 
 
 def _aborted_bytes(aborted: list[AbortedTransaction]) -> bytes:
@@ -199,6 +188,12 @@ def _aborted_bytes(aborted: list[AbortedTransaction]) -> bytes:
 def _partition_tags(p: PartitionData) -> bytes:
     """The tagged fields of a partition; each is left out while it holds its default."""
     diverging, leader, snapshot = p.diverging_epoch, p.current_leader, p.snapshot_id
+    if (
+        diverging.epoch == -1 == diverging.end_offset
+        and leader.leader_id == -1 == leader.leader_epoch
+        and snapshot.end_offset == -1 == snapshot.epoch
+    ):
+        return b"\0"
     fields = {}
     if diverging.epoch != -1 or diverging.end_offset != -1:
         fields[0] = _epoch_end(diverging.epoch, diverging.end_offset, 0)
@@ -206,4 +201,4 @@ def _partition_tags(p: PartitionData) -> bytes:
         fields[1] = _leader(leader.leader_id, leader.leader_epoch, 0)
     if snapshot.end_offset != -1 or snapshot.epoch != -1:
         fields[2] = _snapshot(snapshot.end_offset, snapshot.epoch, 0)
-    return tagged_block(fields) if fields else b"\0"
+    return tagged_block(fields)

@@ -49,6 +49,8 @@ def varint(value: int) -> bytes:
     """An unsigned varint."""
     if value < 128:
         return VARINT[value]
+    if value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     parts = bytearray()
     while value > 127:
         parts.append(value & 0x7F | 0x80)
