@@ -67,6 +67,6 @@ remote.log.copy.disable  boolean  false  -  medium  cluster-wide  accepted
     Stop copying segments to remote storage.
 remote.log.delete.on.disable  boolean  false  -  medium  cluster-wide  accepted
     Delete the remote segments when remote storage is switched off.
-internal.segment.bytes  int  null  -  medium  cluster-wide  accepted  internal
+internal.segment.bytes  int  null  -  medium  cluster-wide  works  internal
     Segment size without its usual lower bound, for tests of Kafka.
 """
