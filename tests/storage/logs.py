@@ -1,0 +1,118 @@
+"""Making batches and logs for the tests of the storage layer, on any disk."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.disk import Disk
+from riverlog.model.ids import TopicPartition
+from riverlog.records.batch import walk
+from riverlog.records.builder import ControlType, build_batch, build_control_batch
+from riverlog.records.compression import Codec
+from riverlog.records.record import Record, records_of
+from riverlog.records.rules import Accepted
+from riverlog.storage.log import Appended, Log, LogRead, Origin
+
+PARTITION = TopicPartition("orders", 0)
+DIRECTORY = "/data/orders-0"
+START_MS = 1_700_000_000_000
+
+
+@dataclass
+class ManualClock:
+    now_ms: int = START_MS
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic_s(self) -> float:
+        return self.now_ms / 1000
+
+
+def accept(data: bytes) -> Accepted:
+    """Batches as validation hands them on."""
+    view = memoryview(bytearray(data))
+    found = tuple(walk(view))
+    count = sum(header.record_count for _, header in found)
+    return Accepted(view, found, count, max(header.max_timestamp_ms for _, header in found))
+
+
+def batch(
+    *values: bytes,
+    timestamp_ms: int = START_MS,
+    producer_id: int = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+    codec: Codec = Codec.NONE,
+) -> Accepted:
+    records = [(timestamp_ms + number, None, value, ()) for number, value in enumerate(values)]
+    data = build_batch(
+        records,
+        producer_id=producer_id,
+        producer_epoch=epoch if producer_id < 0 or epoch >= 0 else 0,
+        base_sequence=sequence,
+        transactional=transactional,
+        codec=codec,
+    )
+    return accept(data)
+
+
+def marker(
+    producer_id: int,
+    *,
+    epoch: int = 0,
+    commit: bool,
+    timestamp_ms: int = START_MS,
+    coordinator_epoch: int = 0,
+) -> Accepted:
+    return accept(
+        build_control_batch(
+            ControlType.COMMIT if commit else ControlType.ABORT,
+            timestamp_ms=timestamp_ms,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
+    )
+
+
+def open_log(
+    disk: Disk, clock: ManualClock | None = None, *, directory: str = DIRECTORY, **options: Any
+) -> Log:
+    options.setdefault("config", LogConfig())
+    options.setdefault("clean", False)
+    return Log.open(directory, PARTITION, disk=disk, clock=clock or ManualClock(), **options)
+
+
+def append(
+    log: Log, accepted: Accepted, *, leader_epoch: int = 0, origin: Origin = Origin.CLIENT
+) -> Appended:
+    outcome = log.append(accepted, leader_epoch=leader_epoch, origin=origin)
+    assert isinstance(outcome, Appended), outcome
+    return outcome
+
+
+def slice_bytes(read: object) -> bytes:
+    assert isinstance(read, LogRead), read
+    if read.records is None:
+        return b""
+    return read.records.file.pread(read.records.length, read.records.position)
+
+
+def read_all(log: Log, *, start: int | None = None, max_bytes: int = 1 << 20) -> list[Record]:
+    """Every record from `start` up to the end of the log, by repeated reads."""
+    offset = log.log_start_offset if start is None else start
+    records: list[Record] = []
+    while offset < log.log_end_offset:
+        data = slice_bytes(log.read(offset, max_bytes=max_bytes, end_offset=log.log_end_offset))
+        found = [record for at, _ in walk(data) for record in records_of(data, at)]
+        if not found:
+            break
+        records.extend(record for record in found if record.offset >= offset)
+        offset = max(header.next_offset for _, header in walk(data))
+    return records
+
+
+def values(log: Log) -> list[tuple[int, bytes | None]]:
+    return [(record.offset, record.value) for record in read_all(log)]
