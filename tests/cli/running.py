@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from riverlog.cli.main import app
+from riverlog.cli.commands import app
 
 EXECUTABLE = str(Path(sysconfig.get_path("scripts")) / "riverlog")
 
@@ -77,8 +77,8 @@ def python_imports(*arguments: str) -> set[str]:
     """The modules that are loaded once `riverlog ARGUMENTS` has been parsed and run."""
     program = (
         "import sys, json\n"
-        "from riverlog.cli.main import app\n"
-        "try:\n    app(sys.argv[1:], prog_name='riverlog')\n"
+        "from riverlog.cli.main import main\n"
+        "try:\n    main()\n"
         "except SystemExit:\n    pass\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)\n"
     )

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from riverlog.cli.main import COMMANDS
+from riverlog.cli.commands import COMMANDS
 from tests.cli.running import CommandLine, python_imports
 
 

@@ -15,8 +15,8 @@ from riverlog.cli.server_options import (
     InsecureOption,
     ListenOption,
     SetOption,
-    settings_from,
 )
+from riverlog.cli.starting import ServeOptions
 
 if TYPE_CHECKING:
     from riverlog.model.config.settings import Settings
@@ -52,12 +52,12 @@ def show(
     from riverlog.model.config.parse import load
     from riverlog.model.config.table import Status
 
-    flags = settings_from(data_dir, listen, set_ or [], insecure=insecure)
+    options = ServeOptions(config, data_dir, listen, set_ or (), insecure)
     settings = load(
-        file_text=None if config is None else config.read_text(),
-        file_name="server.properties" if config is None else str(config),
+        file_text=options.config_text(),
+        file_name=config or "server.properties",
         environment=os.environ,
-        flags=[f"{key}={value}" for key, value in flags.items()],
+        flags=[f"{key}={value}" for key, value in options.settings().items()],
     )
     for warning in settings.warnings:
         warn(warning)

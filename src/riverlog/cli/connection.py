@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from riverlog.cli.failures import CommandError, ExitCode, from_kafka, usage
-from riverlog.cli.options import key_values
+from riverlog.cli.failures import CommandError, ExitCode, from_kafka, key_values, usage
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer

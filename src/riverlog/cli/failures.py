@@ -1,18 +1,15 @@
 """Exit codes, and the one place where a failure becomes an error line and a code.
 
-Commands raise `CommandError`, or let KafkaException and RiverlogError pass; `reported_failures` at the top of
-the command tree turns each into a message that says what happened and what to do next. What the option
+Commands raise `CommandError`, or let KafkaException and RiverlogError pass; `report` at the top of the
+command tree turns each into a message that says what happened and what to do next. What the option
 parser complains about itself is reported in the same way.
 """
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from riverlog.model.errors import ConfigError, ErrorCode, RiverlogError
 
@@ -51,38 +48,65 @@ def from_kafka(error: "KafkaError", doing: str = "") -> CommandError:
     return CommandError(f"{doing}: {reason}" if doing else reason, remedy=remedy, code=code)
 
 
-@contextmanager
-def reported_failures() -> Iterator[None]:
-    """Report whatever escapes from a command, and end the program with the matching exit code."""
-    try:
-        yield
-        sys.stdout.flush()
-    except CommandError as failure:
-        _raise_if_debugging()
-        _report(failure)
-        raise typer.Exit(failure.code) from None
-    except RiverlogError as error:
-        _raise_if_debugging()
-        code = ExitCode.USAGE if isinstance(error, ConfigError) else ExitCode.FAILURE
-        _report(CommandError(str(error), code=code))
-        raise typer.Exit(code) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except BrokenPipeError:
+def report(error: BaseException) -> int | None:
+    """Print what a command failed with; its exit code, or None for what belongs to the option parser."""
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, BrokenPipeError):
         _silence_stdout()
-        raise typer.Exit(ExitCode.OK) from None
-    except (OSError, UnicodeError) as error:
-        _raise_if_debugging()
-        _report(CommandError(_os_reason(error)))
-        raise typer.Exit(ExitCode.FAILURE) from None
-    except Exception as error:
-        # The edge of the program: a librdkafka exception is translated, the parser's own go on to it, and
-        # anything else is a bug that must still not end in a traceback for the person.
-        if _belongs_to_parser(error) or os.environ.get("RIVERLOG_DEBUG"):
-            raise
-        translated = _from_foreign(error)
-        _report(translated)
-        raise typer.Exit(translated.code) from None
+        return ExitCode.OK
+    if _belongs_to_parser(error) or os.environ.get("RIVERLOG_DEBUG"):
+        return None
+    failure = _translated(error)
+    print_error(failure)
+    return failure.code
+
+
+def _translated(error: BaseException) -> CommandError:
+    match error:
+        case CommandError():
+            return error
+        case ConfigError():
+            return usage(str(error))
+        case RiverlogError():
+            return CommandError(str(error))
+        case OSError() if error.strerror:
+            return CommandError(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        case _:
+            return _from_client(error) or CommandError(
+                f"internal error: {type(error).__name__}: {error}",
+                remedy="run it again with RIVERLOG_DEBUG=1 and report the traceback",
+            )
+
+
+def _from_client(error: BaseException) -> CommandError | None:
+    if "confluent_kafka" in sys.modules:
+        from confluent_kafka import KafkaError, KafkaException
+
+        if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
+            return from_kafka(error.args[0])
+    return None
+
+
+def print_error(failure: CommandError) -> None:
+    """One line and the remedy, on stderr."""
+    coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    red, cyan, plain = ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") if coloured else ("", "", "")
+    lines = [f"{red}error:{plain} {' '.join(failure.message.split())}"]
+    if failure.remedy:
+        lines.append(f"  {cyan}try:{plain} {failure.remedy}")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`key=value` pairs as given to a repeatable option."""
+    parsed = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise usage(f"{option} {pair!r} is not of the form key=value", remedy=f"{option} key=value")
+        parsed[key.strip()] = value.strip()
+    return parsed
 
 
 def is_usage_error(error: Exception) -> bool:
@@ -94,16 +118,7 @@ def report_usage_error(error: Any) -> None:
     """An empty message means that the help has been printed instead."""
     if message := error.format_message():
         command = error.ctx.command_path if error.ctx else "riverlog"
-        _report(usage(message.rstrip("."), remedy=f"{command} --help"))
-
-
-def _report(failure: CommandError) -> None:
-    lines = " ".join(failure.message.split())
-    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(lines, err=True)
-    if failure.remedy:
-        typer.secho("  try: ", fg="cyan", err=True, nl=False)
-        typer.echo(failure.remedy, err=True)
+        print_error(usage(message.rstrip("."), remedy=f"{command} --help"))
 
 
 def _reason(error: "KafkaError") -> str:
@@ -115,34 +130,8 @@ def _reason(error: "KafkaError") -> str:
     return text
 
 
-def _from_foreign(error: Exception) -> CommandError:
-    if "confluent_kafka" in sys.modules:
-        from confluent_kafka import KafkaError, KafkaException
-
-        if isinstance(error, KafkaException) and error.args and isinstance(error.args[0], KafkaError):
-            return from_kafka(error.args[0])
-    return CommandError(
-        f"internal error: {type(error).__name__}: {error}",
-        remedy="run it again with RIVERLOG_DEBUG=1 and report the traceback",
-    )
-
-
-def _os_reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error)
-
-
-def _belongs_to_parser(error: Exception) -> bool:
-    return isinstance(error, typer.Exit | typer.Abort) or type(error).__module__.partition(".")[0] in (
-        "typer",
-        "click",
-    )
-
-
-def _raise_if_debugging() -> None:
-    if os.environ.get("RIVERLOG_DEBUG"):
-        raise
+def _belongs_to_parser(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("typer", "click")
 
 
 def _silence_stdout() -> None:

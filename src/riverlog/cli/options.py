@@ -1,6 +1,6 @@
 """Option types that several commands share, so that one name means one thing everywhere."""
 
-from collections.abc import Iterable
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -21,21 +21,8 @@ YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for con
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 
 
-def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """`key=value` pairs as given to a repeatable option."""
-    parsed = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise usage(f"{option} {pair!r} is not of the form key=value", remedy=f"{option} key=value")
-        parsed[key.strip()] = value.strip()
-    return parsed
-
-
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before something that cannot be undone; a script must say --yes instead."""
-    import sys
-
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,7 +1,5 @@
 """`riverlog serve`: run a broker until it is told to stop."""
 
-import os
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,17 +10,10 @@ from riverlog.cli.server_options import (
     InsecureOption,
     ListenOption,
     SetOption,
-    settings_from,
 )
+from riverlog.cli.starting import LogLevel, ServeOptions, start
 
 app = typer.Typer(add_completion=False)
-
-
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @app.command()
@@ -47,13 +38,4 @@ def serve(
       riverlog serve --data-dir /var/lib/riverlog --listen 127.0.0.1:0
       riverlog serve -c server.properties --set log.segment.bytes=104857600
     """
-    flags = settings_from(data_dir, listen, set_ or [], insecure=insecure)
-    from riverlog.node.serve import run
-
-    code = run(
-        config_text=None if config is None else config.read_text(),
-        config_path=None if config is None else str(config),
-        flags=flags,
-        environ={**os.environ, "RIVERLOG_LOG_LEVEL": log_level.value},
-    )
-    raise typer.Exit(code)
+    raise typer.Exit(start(ServeOptions(config, data_dir, listen, set_ or (), insecure, log_level)))

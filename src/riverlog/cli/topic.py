@@ -8,8 +8,8 @@ import typer
 from riverlog.cli import topic_changes
 from riverlog.cli.cluster import describe_topics, offset_ranges, outcome, topic_configs
 from riverlog.cli.connection import Connection, connected
-from riverlog.cli.failures import CommandError, ExitCode
-from riverlog.cli.options import OutputFormat, OutputOption, TopicArgument, key_values
+from riverlog.cli.failures import CommandError, ExitCode, key_values
+from riverlog.cli.options import OutputFormat, OutputOption, TopicArgument
 from riverlog.cli.output import Row, human_bytes, remark, show_json, show_rows, show_table
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ import typer
 
 from riverlog.cli.cluster import describe_topics, outcome, partitions_of
 from riverlog.cli.connection import Connection, connected
-from riverlog.cli.failures import CommandError, ExitCode, usage
+from riverlog.cli.failures import CommandError, ExitCode, key_values, usage
 from riverlog.cli.options import (
     OutputFormat,
     OutputOption,
     TopicArgument,
     YesOption,
     confirm,
-    key_values,
 )
 from riverlog.cli.output import remark, show_rows
 from riverlog.cli.positions import Last, Reading, Start, parse_position, resolve
