@@ -18,6 +18,7 @@ from riverlog.controller.deletion import Deletion, Doomed, decide_deletions
 from riverlog.controller.growth import Growth, GrowthPlan, decide_growths
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout, payloads
+from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource
 from riverlog.model.ids import NodeId
@@ -41,7 +42,7 @@ class Controller:
         follower: MetadataFollower,
         node_id: NodeId,
         *,
-        rules: Callable[[], TopicRules],
+        rules: TopicRules,
         new_id: Callable[[], UUID],
         random: Random,
         wall_ms: Callable[[], int],
@@ -112,7 +113,7 @@ class Controller:
         async with self._turn:
             image = self._follower.image
             outcomes = decide_creations(
-                image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
+                image, wanted, self._rules, new_id=self._new_id, start=self._random_start
             )
             plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
             if plans and not validate_only:
@@ -164,7 +165,7 @@ class Controller:
             operations: list[Operation] = []
             for resource, values in decided:
                 if not isinstance(values, Refusal):
-                    exists = await self._store.get(writes.config_path(resource)) is not None
+                    exists = await self._store.get(config_path(resource)) is not None
                     operations.append(writes.configuration(resource, values, exists=exists))
             if operations and not validate_only:
                 await self._write([operations], changed=[operation.path for operation in operations])

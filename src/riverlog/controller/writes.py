@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from riverlog.controller.assignments import Replicas
 from riverlog.controller.topics import TopicPlan
 from riverlog.metadata import layout, payloads
+from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.image import ConfigResource, ResourceType, TopicImage
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Create, Delete, Operation, Set
@@ -57,11 +58,6 @@ def configuration(resource: ConfigResource, values: Mapping[str, str], *, exists
 def paths_of(topic: str) -> tuple[str, str]:
     """All that a change of a topic touches is at or below these."""
     return layout.topic(topic), config_path(ConfigResource(ResourceType.TOPIC, topic))
-
-
-def config_path(resource: ConfigResource) -> str:
-    root = layout.TOPIC_CONFIGS if resource.type is ResourceType.TOPIC else layout.BROKER_CONFIGS
-    return f"{root}/{resource.name or layout.DEFAULT_ENTITY}"
 
 
 def _new_partitions(

@@ -5,13 +5,12 @@ directory remembers is refused, because every log would look like that of a dele
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import MetadataStore, NodeExistsError, NoNodeError
+from riverlog.model.metadata_store import Create, Delete, MetadataStore, NodeExistsError, Operation
 from riverlog.model.network import Address
 
 
@@ -21,21 +20,16 @@ async def prepare(store: MetadataStore, *, remembered: str | None, fresh_id: UUI
     `remembered` is the cluster id in the data directory's `meta.properties`, if there is one; `fresh_id`
     becomes the id of a new cluster.
     """
-    for path in layout.PERSISTENT:
-        if await store.get(path) is None:
-            await _create_unless_there(store, path, b"")
-    node = await store.get(layout.CLUSTER_ID)
-    if node is None:
-        if remembered is not None:
-            raise FormatError(
-                f"The data directory belongs to cluster {remembered}, but its metadata is empty. "
-                "Restore the metadata from a backup or an export; starting without it would lose every topic."
-            )
-        await _create_unless_there(
-            store, layout.CLUSTER_ID, payloads.encode_cluster_id(payloads.uuid_text(fresh_id))
+    if await store.get(layout.CLUSTER_ID) is None and remembered is not None:
+        raise FormatError(
+            f"The data directory belongs to cluster {remembered}, but its metadata is empty. "
+            "Restore the metadata from a backup or an export; starting without it would lose every topic."
         )
-        node = await store.get(layout.CLUSTER_ID)
-        assert node is not None
+    wanted = dict.fromkeys(layout.PERSISTENT, b"")
+    wanted[layout.CLUSTER_ID] = payloads.encode_cluster_id(payloads.uuid_text(fresh_id))
+    await _create_missing(store, wanted)
+    node = await store.get(layout.CLUSTER_ID)
+    assert node is not None
     cluster_id = payloads.decode_cluster_id(layout.CLUSTER_ID, node.data)
     if remembered is not None and remembered != cluster_id:
         raise FormatError(
@@ -57,13 +51,19 @@ async def register_broker(
     """Announce this broker for as long as its session lasts; a second announcement replaces the first."""
     path = layout.broker(node_id)
     data = payloads.encode_broker(payloads.BrokerNode(endpoints, security, rack), now_ms)
-    with suppress(NoNodeError):
-        await store.delete(path)
-    await store.create(path, data, ephemeral=True)
+    operations: list[Operation] = [Create(path, data, ephemeral=True)]
+    if await store.get(path) is not None:
+        operations.insert(0, Delete(path))
+    await store.multi(operations)
 
 
-async def _create_unless_there(store: MetadataStore, path: str, data: bytes) -> None:
-    try:
-        await store.create(path, data)
-    except NodeExistsError:
-        return  # Another node came first.
+async def _create_missing(store: MetadataStore, wanted: Mapping[str, bytes]) -> None:
+    """In one step, since each costs a sync of the disk. Looks again when another node came first."""
+    while True:
+        missing = [Create(path, data) for path, data in wanted.items() if await store.get(path) is None]
+        if not missing:
+            return
+        try:
+            await store.multi(missing)
+        except NodeExistsError:
+            continue

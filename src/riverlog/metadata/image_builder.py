@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from riverlog.metadata import layout, payloads
-from riverlog.metadata.image import (
-    BrokerImage,
-    ClusterImage,
-    ConfigResource,
-    PartitionImage,
-    ResourceType,
-    TopicImage,
-)
+from riverlog.metadata.config_nodes import CONFIG_ROOTS, entry_of, resource_at
+from riverlog.metadata.image import BrokerImage, ClusterImage, ConfigResource, PartitionImage, TopicImage
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Versioned
 
@@ -26,8 +20,7 @@ Tree = Mapping[str, Versioned]
 ROOTS: Final = (
     layout.BROKER_IDS,
     layout.TOPICS,
-    layout.TOPIC_CONFIGS,
-    layout.BROKER_CONFIGS,
+    *CONFIG_ROOTS,
     layout.CONTROLLER,
     layout.CLUSTER_ID,
 )
@@ -134,11 +127,9 @@ class ImageBuilder:
                 return {str(node_id) for node_id in self._brokers.now}
             case layout.TOPICS:
                 return set(self._topics.now)
-            case layout.TOPIC_CONFIGS:
-                return {name for kind, name in self._configs.now if kind is ResourceType.TOPIC}
             case _:
-                names = (name for kind, name in self._configs.now if kind is ResourceType.BROKER)
-                return {name or layout.DEFAULT_ENTITY for name in names}
+                kind = CONFIG_ROOTS[root]
+                return {entry_of(resource) for resource in self._configs.now if resource.type is kind}
 
     def _apply_entry(self, root: str, name: str, tree: Tree) -> None:
         path = f"{root}/{name}"
@@ -150,11 +141,8 @@ class ImageBuilder:
                 self._apply_partition(path, name, node)
             case layout.TOPICS:
                 self._apply_topic(path, name, node, tree)
-            case layout.TOPIC_CONFIGS:
-                self._apply_config(path, ConfigResource(ResourceType.TOPIC, name), node)
-            case layout.BROKER_CONFIGS:
-                entity = "" if name == layout.DEFAULT_ENTITY else name
-                self._apply_config(path, ConfigResource(ResourceType.BROKER, entity), node)
+            case _:
+                self._apply_config(path, resource_at(root, name), node)
 
     def _apply_broker(self, path: str, node_id: NodeId, node: Versioned | None) -> None:
         if node is None:

@@ -11,6 +11,8 @@ TOPICS: Final = "/brokers/topics"
 CONFIG: Final = "/config"
 TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
+GROUP_CONFIGS: Final = "/config/groups"
+CLIENT_METRICS_CONFIGS: Final = "/config/client-metrics"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
@@ -26,6 +28,8 @@ PERSISTENT: Final = (
     CONFIG,
     TOPIC_CONFIGS,
     BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
     "/config/clients",
     "/config/users",
     "/config/ips",

@@ -1,0 +1,139 @@
+"""DescribeConfigs 1-4: every setting of topics, brokers, loggers, groups and client metrics.
+
+Synonyms and, since 3, documentation come when they are asked for. A resource of a type that nobody knows
+fails the whole request. The message of a success is empty, not absent, and so is that of an unknown topic.
+"""
+
+from collections.abc import Collection
+from typing import assert_never
+
+from riverlog.broker.context import RequestContext
+from riverlog.broker.handlers.config_alterations import Layers
+from riverlog.broker.handlers.log_levels import LogLevels
+from riverlog.controller import names
+from riverlog.controller.configs import refuse_broker
+from riverlog.controller.decisions import Refusal
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import NO_CONFIG, ConfigResource, ResourceType
+from riverlog.model.config import describe
+from riverlog.model.config.effective import ConfigSource
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+from riverlog.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+_KINDS = frozenset(ResourceType)
+_NO_SUCH_TOPIC = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+_UNKNOWN_KIND = Refusal(ErrorCode.INVALID_REQUEST, "A resource of the request has a type that is not known.")
+
+Described = list[DescribeConfigsResourceResult]
+
+
+class DescribeConfigsHandler:
+    def __init__(
+        self, follower: MetadataFollower, layers: Layers, log_levels: LogLevels, node_id: NodeId
+    ) -> None:
+        self._follower = follower
+        self._layers = layers
+        self._log_levels = log_levels
+        self._node_id = node_id
+
+    def handle(self, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+        if not all(resource.resource_type in _KINDS for resource in request.resources):
+            return DescribeConfigsResponse(
+                results=[_result(resource, _UNKNOWN_KIND) for resource in request.resources]
+            )
+        return DescribeConfigsResponse(
+            results=[_result(resource, self._describe(resource, request)) for resource in request.resources]
+        )
+
+    def _describe(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> Described | Refusal:
+        keys = resource.configuration_keys or ()
+        if resource.resource_type == ResourceType.BROKER_LOGGER:
+            return self._loggers(resource.resource_name, keys)
+        entries = self._entries(
+            ConfigResource(ResourceType(resource.resource_type), resource.resource_name), keys
+        )
+        if isinstance(entries, Refusal):
+            return entries
+        return [_entry(entry, request.include_synonyms, request.include_documentation) for entry in entries]
+
+    def _entries(
+        self, resource: ConfigResource, keys: Collection[str]
+    ) -> list[describe.ConfigEntry] | Refusal:
+        image = self._follower.image
+        layers = self._layers(image)
+        values = image.configs.get(resource, NO_CONFIG)
+        kind, name = resource
+        match kind:
+            case ResourceType.TOPIC:
+                if problem := names.problem_with(name):
+                    return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+                if name not in image.topics:
+                    return _NO_SUCH_TOPIC
+                return describe.describe_topic(layers, values, keys)
+            case ResourceType.BROKER:
+                if not name:
+                    return describe.describe_broker_default(layers, keys)
+                return refuse_broker(name, self._node_id) or describe.describe_broker(layers, keys)
+            case ResourceType.GROUP:
+                return _nameless(name, "group") or describe.describe_group(layers, values, keys)
+            case ResourceType.CLIENT_METRICS:
+                refusal = _nameless(name, "client metrics subscription")
+                return refusal or describe.describe_client_metrics(values, keys)
+            case ResourceType.BROKER_LOGGER:
+                raise AssertionError("loggers are described apart")
+            case other:
+                assert_never(other)
+
+    def _loggers(self, name: str, keys: Collection[str]) -> Described | Refusal:
+        if refusal := _nameless(name, "broker") or refuse_broker(name, self._node_id):
+            return refusal
+        return [
+            DescribeConfigsResourceResult(
+                name=logger, value=level, config_source=ConfigSource.DYNAMIC_BROKER_LOGGER
+            )
+            for logger, level in self._log_levels.levels().items()
+            if not keys or logger in keys
+        ]
+
+
+def _nameless(name: str, what: str) -> Refusal | None:
+    return None if name else Refusal(ErrorCode.INVALID_REQUEST, f"The name of the {what} is empty.")
+
+
+def _entry(
+    entry: describe.ConfigEntry, with_synonyms: bool, with_documentation: bool
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in entry.synonyms
+        ]
+        if with_synonyms
+        else [],
+        config_type=entry.type,
+        documentation=entry.documentation if with_documentation else None,
+    )
+
+
+def _result(resource: DescribeConfigsResource, outcome: Described | Refusal) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    if isinstance(outcome, Refusal):
+        result.error_code, result.error_message = outcome.error, outcome.message
+    else:
+        result.configs = outcome
+    return result
