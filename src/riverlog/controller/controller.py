@@ -42,7 +42,7 @@ class Controller:
         follower: MetadataFollower,
         node_id: NodeId,
         *,
-        rules: TopicRules,
+        rules: Callable[[], TopicRules],
         new_id: Callable[[], UUID],
         random: Random,
         wall_ms: Callable[[], int],
@@ -113,7 +113,7 @@ class Controller:
         async with self._turn:
             image = self._follower.image
             outcomes = decide_creations(
-                image, wanted, self._rules, new_id=self._new_id, start=self._random_start
+                image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
             )
             plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
             if plans and not validate_only:

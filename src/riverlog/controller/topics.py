@@ -19,8 +19,6 @@ from riverlog.controller.decisions import (
 )
 from riverlog.controller.placement import place
 from riverlog.metadata.image import ClusterImage
-from riverlog.model.config.alter import Refused, check_topic
-from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.errors import ErrorCode
 
 
@@ -48,11 +46,12 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What applies where the request is silent: `num.partitions`, `default.replication.factor`, settings."""
+    """What applies where the request is silent, and what the settings of a topic may be."""
 
     partitions: int = 1
     replication_factor: int = 1
-    layers: Callable[[ClusterImage], BrokerLayers] = lambda image: BrokerLayers()
+    config_problem: Callable[[Mapping[str, str]], str | None] = lambda configs: None
+    """Why a topic cannot have these settings; `None` when it can."""
 
 
 def decide_creations(
@@ -92,9 +91,8 @@ def decide_creation(
         if value is None:
             return Refusal(ErrorCode.INVALID_CONFIG, f"The topic setting {name} has no value.")
         configs[name] = value
-    checked = check_topic(configs, rules.layers(image))
-    if isinstance(checked, Refused):
-        return Refusal(checked.error, checked.message)
+    if problem := rules.config_problem(configs):
+        return Refusal(ErrorCode.INVALID_CONFIG, problem)
     replicas = _assigned(image, wanted) if wanted.assignments else _placed(image, wanted, rules, start)
     if isinstance(replicas, Refusal):
         return replicas

@@ -17,7 +17,8 @@ from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 
-Layers = Callable[[ClusterImage], BrokerLayers]
+Layers = Callable[[], BrokerLayers]
+"""The broker's settings as they are now."""
 
 
 class Alteration(NamedTuple):
@@ -68,6 +69,6 @@ class ConfigAlterations:
 
     def _change(self, resource: ConfigResource, changes: Sequence[Change], replaces: bool) -> ConfigChange:
         def decide(image: ClusterImage) -> Mapping[str, str] | Refusal:
-            return decide_config(image, resource, changes, self._layers(image), replaces=replaces)
+            return decide_config(image, resource, changes, self._layers(), replaces=replaces)
 
         return ConfigChange(resource, decide)

@@ -4,13 +4,12 @@ A name that occurs twice is refused once, after all others. Since 5 a new topic 
 since 7 with its id. The work is done at once, so a time-out means only one thing: zero or less has passed.
 """
 
+from collections.abc import Callable, Mapping
+
 from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.config_alterations import Layers
 from riverlog.controller.controller import Controller
 from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
 from riverlog.controller.topics import NewTopic, TopicPlan
-from riverlog.metadata.follower import MetadataFollower
-from riverlog.model.config.describe import created_topic_entries
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.create_topics import (
     CreatableTopic,
@@ -23,12 +22,14 @@ from riverlog.wire.messages.create_topics import (
 _CONFIGS_SINCE = 5
 _TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, None)
 
+DescribeTopic = Callable[[Mapping[str, str]], list[CreatableTopicConfigs]]
+"""All settings of a topic that has these of its own."""
+
 
 class CreateTopicsHandler:
-    def __init__(self, controller: Controller, follower: MetadataFollower, layers: Layers) -> None:
+    def __init__(self, controller: Controller, describe_topic: DescribeTopic) -> None:
         self._controller = controller
-        self._follower = follower
-        self._layers = layers
+        self._describe_topic = describe_topic
 
     async def handle(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         if request.timeout_ms <= 0:
@@ -55,21 +56,8 @@ class CreateTopicsHandler:
             error_message=None,
             num_partitions=len(plan.replicas),
             replication_factor=len(plan.replicas[0]),
-            configs=self._configs(plan) if version >= _CONFIGS_SINCE else [],
+            configs=self._describe_topic(plan.configs) if version >= _CONFIGS_SINCE else [],
         )
-
-    def _configs(self, plan: TopicPlan) -> list[CreatableTopicConfigs]:
-        layers = self._layers(self._follower.image)
-        return [
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.is_read_only,
-                config_source=entry.source,
-                is_sensitive=entry.is_sensitive,
-            )
-            for entry in created_topic_entries(layers, plan.configs)
-        ]
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -70,7 +70,7 @@ class DescribeConfigsHandler:
         self, resource: ConfigResource, keys: Collection[str]
     ) -> list[describe.ConfigEntry] | Refusal:
         image = self._follower.image
-        layers = self._layers(image)
+        layers = self._layers()
         values = image.configs.get(resource, NO_CONFIG)
         kind, name = resource
         match kind:
