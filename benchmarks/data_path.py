@@ -3,6 +3,7 @@
 The broker and the bare loop take turns in one run, so that both see the same machine; the medians count.
 """
 
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ def produce(broker: Server) -> Figure:
     ):
         load.call(client, frames.create())
 
-        def one(server: Server, connection: load.socket.socket) -> float:
+        def one(server: Server, connection: socket.socket) -> float:
             return (
                 _cpu_s(server, lambda: load.exchange(connection, frame, PRODUCED_BATCHES, window=4))
                 / gigabytes
@@ -62,7 +63,7 @@ def fetch(broker: Server) -> Figure:
         gigabytes = FETCHED_BATCHES * reply_bytes / 1e9
         with bare("send", str(reply_bytes)) as loop, load.connect(loop.address) as bare_client:
 
-            def one(server: Server, connection: load.socket.socket) -> float:
+            def one(server: Server, connection: socket.socket) -> float:
                 return _cpu_s(server, lambda: load.exchange(connection, frame, FETCHED_BATCHES)) / gigabytes
 
             rounds = [(one(broker, client), one(loop, bare_client)) for _ in range(ROUNDS)]
