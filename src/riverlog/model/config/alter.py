@@ -11,7 +11,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from riverlog.model.config import requirements
-from riverlog.model.config.definitions import CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, broker_key
+from riverlog.model.config.definitions import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    TOPIC_KEYS,
+    broker_key,
+)
 from riverlog.model.config.effective import BrokerLayers, topic_default
 from riverlog.model.config.table import ConfigType, Key
 from riverlog.model.config.values import default_of, render
@@ -139,6 +145,8 @@ def _refused_list_change(change: Change, key: Key | None) -> Refused | None:
         return None
     if key is not None and key.type is ConfigType.LIST:
         return None
+    if change.name not in BROKER_KEYS:
+        return Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
     verb = Operation(change.operation).name.lower()
     message = f"Config value {verb} is not allowed for config key: {change.name}"
     return Refused(ErrorCode.INVALID_CONFIG, message)

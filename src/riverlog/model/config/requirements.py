@@ -75,7 +75,7 @@ def of_broker(overrides: Mapping[str, str], *, is_default: bool) -> str | None:
     if is_default and single:
         prefix = "Cannot update these configs at default cluster level, broker id must be specified"
         return f"{prefix}: {_listed(single)}"
-    return _broker_contradiction(overrides)
+    return _fixed_here(overrides) or _broker_contradiction(overrides)
 
 
 def of_group(overrides: Mapping[str, str], layers: BrokerLayers) -> str | None:
@@ -87,7 +87,7 @@ def of_group(overrides: Mapping[str, str], layers: BrokerLayers) -> str | None:
     for name, text in overrides.items():
         protocol, _, rest = name.partition(".")
         for bound, wording in (("min", "greater"), ("max", "less")):
-            limit = BROKER_KEYS.get(f"group.{protocol}.{bound}.{rest}")
+            limit = BROKER_KEYS.get(f"group.{protocol}.{bound}.{rest.removeprefix('num.')}")
             if limit is None:
                 continue
             value, allowed = _number(parse(GROUP_KEYS[name], text)), _number(layers.value(limit))
@@ -133,6 +133,14 @@ def _broker_contradiction(overrides: Mapping[str, str]) -> str | None:
         if not re.fullmatch(r".+:\s*\d+", pair):
             return f"Error parsing configuration property 'max.connections.per.ip.overrides': {pair}"
     return None
+
+
+def _fixed_here(overrides: Mapping[str, str]) -> str | None:
+    """Kafka opens and closes listeners while it runs; to take the change and do nothing would be a lie."""
+    fixed = [name for name in ("listeners", "listener.security.protocol.map") if name in overrides]
+    return (
+        f"{_listed(fixed)} cannot be altered while the broker runs; restart it with them" if fixed else None
+    )
 
 
 def _is_for_one_broker(name: str, key: Key) -> bool:

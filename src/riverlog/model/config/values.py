@@ -4,6 +4,7 @@ Text becomes a typed value by the key's type and is then held against what the k
 way back, as DescribeConfigs shows it. A password is wrapped, so that no repr, log line or error shows it.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,15 +39,15 @@ class InvalidValueError(ValueError):
 
 
 _BITS = {ConfigType.SHORT: 15, ConfigType.INT: 31, ConfigType.LONG: 63}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
+_INTEGER = re.compile(r"[+-]?\d+")
+_DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)")
 _REPLICAS = re.compile(r"[0-9]+:[0-9]+(?:,[0-9]+:[0-9]+)*")
 _DURATION = re.compile(r"by_duration:P(?=.)(?:\d+D)?(?:T(?=.)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?")
 
 
 def parse(key: Key, text: str) -> Value:
     """The typed value of `text`; raises `InvalidValueError` where it is of the wrong type or not allowed."""
-    value = _convert(key, text.strip())
+    value = _convert(key, text)
     _check(key, value)
     return value
 
@@ -71,11 +72,12 @@ def default_of(key: Key) -> Value:
     return None if key.default is None else _convert(key, key.default)
 
 
-def _convert(key: Key, text: str) -> Value:
+def _convert(key: Key, raw: str) -> Value:
+    text = raw.strip()
     match key.type:
         case ConfigType.BOOLEAN:
             if text.lower() not in ("true", "false"):
-                raise InvalidValueError.of(key, text, "Expected value to be either true or false")
+                raise InvalidValueError.of(key, raw, "Expected value to be either true or false")
             return text.lower() == "true"
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             return _integer(key, text)
@@ -102,30 +104,33 @@ def _integer(key: Key, text: str) -> int:
 
 
 def _check(key: Key, value: Value) -> None:
-    if isinstance(value, tuple):
-        if "" in value:
-            raise InvalidValueError(f"Configuration '{key.name}' values must not be empty.")
-        if key.allowed is Shape.REPLICAS:
-            return _check_replicas(key, value)
     match key.allowed:
         case None:
-            pass
+            _refuse_empty_entries(key, value)
         case Range() as bounds:
             assert isinstance(value, int | float), key.name
             _check_range(key, value, bounds)
         case OneOf() as choice:
             _check_choice(key, value, choice)
         case Shape.NON_EMPTY:
+            _refuse_empty_entries(key, value)
             if value in ("", ()):
                 raise InvalidValueError.of(key, render(value), "String must be non-empty")
         case Shape.OFFSET_RESET:
             if value not in ("latest", "earliest") and not _DURATION.fullmatch(str(value)):
-                raise InvalidValueError.of(key, value, "Unknown auto offset reset strategy")
+                known = "either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'"
+                reason = f"Invalid value `{value}` for configuration {key.name}. The value must be {known}."
+                raise InvalidValueError.of(key, value, reason)
         case Shape.REPLICAS:
-            raise AssertionError(f"{key.name} is not a list")
+            assert isinstance(value, tuple), key.name
+            _check_replicas(key, value)
         case _:
             assert_never(key.allowed)
-    return None
+
+
+def _refuse_empty_entries(key: Key, value: Value) -> None:
+    if isinstance(value, tuple) and "" in value:
+        raise InvalidValueError(f"Configuration '{key.name}' values must not be empty.")
 
 
 def _check_range(key: Key, value: float, bounds: Range) -> None:
@@ -151,6 +156,8 @@ def _check_choice(key: Key, value: Value, choice: OneOf) -> None:
     allowed = {fold(each) for each in choice.choices}
     how = " (case insensitive)" if choice.ignore_case else ""
     for each in value if isinstance(value, tuple) else (str(value),):
+        if isinstance(value, tuple) and not each:
+            _refuse_empty_entries(key, value)
         if fold(each) not in allowed:
             raise InvalidValueError.of(key, each, f"String must be one of{how}: {', '.join(choice.choices)}")
 
@@ -170,6 +177,8 @@ def shown_number(bound: float) -> str:
 
 def _java_double(value: float) -> str:
     """A double the way Java writes it: an exponent below 1e-3 and from 1e7 on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
