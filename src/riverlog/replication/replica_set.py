@@ -25,8 +25,8 @@ _logger = logging.getLogger(__name__)
 class Logs(Protocol):
     """The logs on this node's disks."""
 
-    def open_log(self, topic_partition: TopicPartition, topic_id: UUID, config: LogConfig) -> Log:
-        """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
+    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+        """The log, created if it is new, with its topic's config. Raises `StorageError`, `DiskFullError`."""
         ...
 
     def delete_log(self, topic_partition: TopicPartition) -> None: ...
@@ -80,10 +80,11 @@ class ReplicaSet:
         topic_partition = TopicPartition(topic, index)
         topic_id = self._image.topics[topic].topic_id
         try:
-            log = self._logs.open_log(topic_partition, topic_id, self._log_config(self._image, topic))
+            log = self._logs.open_log(topic_partition, topic_id)
         except (StorageError, DiskFullError) as error:
             _logger.error("%s cannot be opened: %s", topic_partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
+        log.update_config(self._log_config(self._image, topic))
         partition = Partition(log, topic_id, self._role(image), self._flusher)
         partition.begin()
         self._partitions[topic_partition] = partition

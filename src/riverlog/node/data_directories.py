@@ -1,0 +1,154 @@
+"""The data directories of a node (`log.dirs`) as one: where a partition's log is, and what is due to be done.
+
+A new partition goes to the directory that holds the fewest. What blocks (checkpoints, removing files) runs on
+one thread that this object owns; the logs themselves are touched on the event loop only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from uuid import UUID
+
+from riverlog.broker.handlers.describe_log_dirs import DescribedDirectory
+from riverlog.model.clock import Clock
+from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.ids import TopicPartition
+from riverlog.storage.flusher import Flusher
+from riverlog.storage.log import Log
+from riverlog.storage.log_directory import LogDirectory
+
+_logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class DataDirectories:
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        flusher: Flusher,
+        thread: ThreadPoolExecutor,
+        clock: Clock,
+        hosted: Callable[[], Iterable[TopicPartition]],
+    ) -> None:
+        """`hosted` names the partitions that belong here, with a directory of their own or not yet."""
+        self._directories = directories
+        self._flusher = flusher
+        self._thread = thread
+        self._clock = clock
+        self._hosted = hosted
+        self._loop = asyncio.get_running_loop()
+        for directory in directories:
+            directory.request_sync = flusher.request
+            directory.run_blocking = self._run_blocking
+            directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory.is_online]
+
+    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+        """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
+        directory = self._directory_of(topic_partition)
+        if directory is not None and directory.topic_id_of(topic_partition) not in (topic_id, None):
+            _logger.warning(
+                "%s is left from a deleted topic of the same name; it is removed", topic_partition
+            )
+            directory.delete(topic_partition)
+            directory = None
+        if directory is None:
+            directory = min(self.online, key=len, default=None)
+            if directory is None:
+                raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
+            directory.create(topic_partition, topic_id)
+        log = directory.get(topic_partition)
+        assert log is not None
+        return log
+
+    def delete_log(self, topic_partition: TopicPartition) -> None:
+        directory = self._directory_of(topic_partition)
+        if directory is None:
+            return
+        try:
+            directory.delete(topic_partition)
+        except (StorageError, DiskFullError) as error:
+            _logger.error("%s could not be deleted: %s", topic_partition, error)
+
+    async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
+        return await self._in_thread(lambda: [self._describe(each, wanted) for each in self._directories])
+
+    def _describe(
+        self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+    ) -> DescribedDirectory:
+        if not directory.is_online:
+            return DescribedDirectory(directory.path, {}, 0, 0, is_offline=True)
+        present = directory.partitions() if wanted is None else (each for each in wanted if each in directory)
+        sizes = {each: directory.size_of(each) for each in present}
+        if directory is self._directories[0]:
+            # Partitions that nobody has used yet have no directory; they will be somewhere, and are empty.
+            hosted = set(self._hosted())
+            unused = hosted if wanted is None else hosted.intersection(wanted)
+            sizes.update((each, 0) for each in sorted(unused) if self._directory_of(each) is None)
+        return DescribedDirectory(directory.path, sizes, directory.total_bytes, directory.free_bytes)
+
+    async def recover(self) -> None:
+        """Open every log that was not closed cleanly; before anything is served."""
+        for directory in self.online:
+            if directory.unrecovered_count:
+                _logger.warning(
+                    "%s was not shut down cleanly; recovering %d logs",
+                    directory.path,
+                    directory.unrecovered_count,
+                )
+                await self._in_thread(lambda each=directory: _exhaust(each.recover()))  # type: ignore[misc]
+
+    async def apply_retention(self) -> None:
+        """Log by log, with a turn of the event loop for the others after each."""
+        for directory in self.online:
+            for deleted in directory.retention_steps(self._clock.wall_ms()):
+                if deleted:
+                    _logger.info("%s: retention let %d segments go", directory.path, deleted)
+                await asyncio.sleep(0)
+
+    def flush_due(self) -> None:
+        for directory in self.online:
+            for log in directory.flush_due(self._clock.wall_ms()):
+                self._flusher.request(log)
+
+    async def write_checkpoints(self) -> None:
+        for directory in self.online:
+            await self._in_thread(directory.begin_checkpoint())
+
+    async def remove_deleted(self) -> None:
+        for directory in self.online:
+            removal = directory.begin_removal(self._clock.wall_ms())
+            if removal is not None:
+                await self._in_thread(removal)
+
+    def expire_producers(self) -> None:
+        for directory in self.online:
+            directory.expire_producers(self._clock.wall_ms())
+
+    async def close(self, *, clean: bool) -> None:
+        for directory in self._directories:
+            await self._in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+
+    def _directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        return next((each for each in self._directories if topic_partition in each), None)
+
+    def _run_blocking(self, work: Callable[[], None]) -> None:
+        self._loop.run_in_executor(self._thread, work)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._thread, work)
+
+
+def _exhaust(logs: Iterable[Log]) -> None:
+    for log in logs:
+        if log.cut_bytes:
+            _logger.warning("%s: %d bytes of an unfinished write were cut off", log.directory, log.cut_bytes)
+
+
+def _report(path: str, reason: str) -> None:
+    _logger.error("%s goes offline: %s. Check the disk, then restart the broker.", path, reason)

@@ -1,0 +1,64 @@
+"""The listeners of a node: bound first, so that ports are known, and opened last, when all is ready.
+
+A client that connects in between waits a moment instead of being refused or told half the truth.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from riverlog.broker.connections import Connections
+from riverlog.model.config.slices import Listener
+from riverlog.model.network import Address, Listening, Network, Socket
+
+_WAITING_MAX = 1000
+
+
+class FrontDoor:
+    def __init__(self, network: Network, connections: Connections) -> None:
+        self._network = network
+        self._connections = connections
+        self._listening: dict[str, Listening] = {}
+        self._waiting: list[tuple[Socket, str]] | None = []
+        self.advertised: Mapping[str, Address] = {}
+
+    @property
+    def bound(self) -> Mapping[str, Address]:
+        return {name: listening.address for name, listening in self._listening.items()}
+
+    def bind(self, listeners: Sequence[Listener], advertised: Sequence[Listener]) -> None:
+        for listener in listeners:
+            self._listening[listener.name] = self._network.listen(
+                listener.address,
+                lambda socket, name=listener.name: self._accept(socket, name),  # type: ignore[misc]
+            )
+        told = {listener.name: listener.address for listener in advertised}
+        self.advertised = {
+            listener.name: self._advertised(listener, told.get(listener.name)) for listener in listeners
+        }
+
+    def open(self) -> None:
+        waiting, self._waiting = self._waiting or [], None
+        for socket, name in waiting:
+            self._connections.accept(socket, name)
+
+    def close(self) -> None:
+        for listening in self._listening.values():
+            listening.close()
+        for socket, _ in self._waiting or ():
+            socket.close()
+        self._waiting = None
+
+    def _accept(self, socket: Socket, listener_name: str) -> None:
+        if self._waiting is None:
+            self._connections.accept(socket, listener_name)
+        elif len(self._waiting) < _WAITING_MAX:
+            self._waiting.append((socket, listener_name))
+        else:
+            socket.close()
+
+    def _advertised(self, listener: Listener, told: Address | None) -> Address:
+        """The advertised address; port 0 there, too, means the port that was taken."""
+        bound = self._listening[listener.name].address
+        if told is None:
+            host = listener.address.host
+            told = Address(bound.host if host in ("", "0.0.0.0", "::") else host, bound.port)
+        return told._replace(port=told.port or bound.port)

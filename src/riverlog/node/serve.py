@@ -1,0 +1,59 @@
+"""Runs a node as a process of its own until it is told to stop: what `riverlog serve` does.
+
+Stdout gets one line, when requests are taken; everything else goes to stderr. SIGTERM and SIGINT stop the
+node cleanly.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from riverlog.model.config.settings import Settings
+from riverlog.node.descriptors import raise_limit
+from riverlog.node.log_lines import log_to_stderr
+from riverlog.node.node import Node
+
+_logger = logging.getLogger(__name__)
+
+
+def run(settings: Settings, *, log_level: str = "INFO") -> None:
+    """Serve until SIGTERM or SIGINT. Raises `RiverlogError` or `OSError` when the node cannot start."""
+    log_to_stderr(log_level)
+    raise_limit()
+    for warning in settings.warnings:
+        _logger.warning("%s", warning)
+    run_on_loop(lambda: _serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    node = Node(settings)
+    await node.start()
+    try:
+        sys.stdout.write(f"riverlog ready on {next(iter(node.addresses.values()))}\n")
+        sys.stdout.flush()
+        await stopped.wait()
+        _logger.info("stopping")
+    finally:
+        await node.stop()
+    _logger.info("stopped")
+
+
+def run_on_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """On uvloop where it is installed, else on asyncio's own loop."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(main())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
