@@ -190,6 +190,23 @@ def test_a_full_alteration_forgets_what_it_does_not_name() -> None:
             "Config value append is not allowed for config key: log.retention.ms",
         ),
         (
+            [Change("max.connections", SET, "0")],
+            INVALID_REQUEST,
+            "Invalid value org.apache.kafka.common.config.ConfigException: Invalid max.connections 0 "
+            "for configuration Invalid dynamic configuration",
+        ),
+        (
+            [Change("max.connections.per.ip", SET, "0")],
+            INVALID_REQUEST,
+            "requirement failed: max.connections.per.ip can be set to zero only if "
+            "max.connections.per.ip.overrides property is set.",
+        ),
+        (
+            [Change("no.such.key", APPEND, "1")],
+            INVALID_CONFIG,
+            "Unknown config name: no.such.key",
+        ),
+        (
             [Change("ssl.keystore.location", SET, "/x")],
             INVALID_REQUEST,
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
@@ -211,6 +228,12 @@ def test_settings_of_one_broker_cannot_be_set_for_all() -> None:
         "[listener.name.foo.ssl.keystore.type]",
     )
     assert alter_broker({}, [change], LAYERS, is_default=False) == Altered({change.name: "JKS"})
+
+
+def test_listeners_cannot_be_altered_while_the_broker_runs() -> None:
+    refused = alter_broker({}, [Change("listeners", SET, "PLAINTEXT://:1")], LAYERS, is_default=False)
+    assert isinstance(refused, Refused)
+    assert "restart" in (refused.message or "")
 
 
 @pytest.mark.parametrize(

@@ -179,3 +179,13 @@ def test_log_dirs_go_before_log_dir_and_addresses_have_bounds_of_their_own() -> 
     config = ServerConfig.from_settings(load(flags=flags))
     assert config.log_dirs == ("a", "b")
     assert config.max_connections_per_ip_overrides == {"10.0.0.1": 5, "::1": 6}
+
+
+def test_bounds_on_connections_follow_what_was_altered() -> None:
+    settings = load(flags=["max.connections=5", "max.connections.per.ip=5"])
+    config = ServerConfig.from_settings(
+        settings,
+        dynamic_default={"max.connections": "6", "max.connections.per.ip": "6", "num.partitions": "9"},
+        dynamic_broker={"max.connections": "7"},
+    )
+    assert (config.max_connections, config.max_connections_per_ip, config.num_partitions) == (7, 6, 1)

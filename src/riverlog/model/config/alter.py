@@ -92,7 +92,7 @@ def alter_broker(
         default = found if found is not None or key is None else render(default_of(key))
         if (refused := _apply(overrides, change, key, default)) is not None:
             return refused
-    problem = requirements.of_broker(overrides, is_default=is_default)
+    problem = requirements.of_broker(overrides, layers, is_default=is_default)
     return Altered(overrides) if problem is None else Refused(ErrorCode.INVALID_REQUEST, problem)
 
 

@@ -27,6 +27,7 @@ _PER_LISTENER_ONLY = frozenset(
     if name.startswith(("ssl.keystore.", "ssl.truststore.")) or name == "ssl.key.password"
 )
 _LEAST: Mapping[str, int] = {"log.roll.ms": 1, "log.roll.jitter.ms": 0}
+_PER_IP_OVERRIDES = "max.connections.per.ip.overrides"
 _MATCHERS = frozenset(
     {
         "client_instance_id",
@@ -57,7 +58,7 @@ def of_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> str | None:
     return None
 
 
-def of_broker(overrides: Mapping[str, str], *, is_default: bool) -> str | None:
+def of_broker(overrides: Mapping[str, str], layers: BrokerLayers, *, is_default: bool) -> str | None:
     """`overrides` are those of the altered layer; unknown keys pass."""
     known = {name: key for name in overrides if (key := broker_key(name)) is not None}
     fixed = [name for name, key in known.items() if key.mode is UpdateMode.READ_ONLY and key.name == name]
@@ -75,7 +76,7 @@ def of_broker(overrides: Mapping[str, str], *, is_default: bool) -> str | None:
     if is_default and single:
         prefix = "Cannot update these configs at default cluster level, broker id must be specified"
         return f"{prefix}: {_listed(single)}"
-    return _fixed_here(overrides) or _broker_contradiction(overrides)
+    return _fixed_here(overrides) or _broker_contradiction(overrides, layers)
 
 
 def of_group(overrides: Mapping[str, str], layers: BrokerLayers) -> str | None:
@@ -124,14 +125,22 @@ def broker_problem(name: str, value: Value) -> str | None:
     return None
 
 
-def _broker_contradiction(overrides: Mapping[str, str]) -> str | None:
+def _broker_contradiction(overrides: Mapping[str, str], layers: BrokerLayers) -> str | None:
     for name, text in overrides.items():
         if name in BROKER_KEYS and (problem := broker_problem(name, parse(BROKER_KEYS[name], text))):
             return f"requirement failed: {problem}"
-    pairs = overrides.get("max.connections.per.ip.overrides", "")
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if name in overrides and parse(BROKER_KEYS[name], overrides[name]) == 0:
+            inner = f"org.apache.kafka.common.config.ConfigException: Invalid {name} 0"
+            return f"Invalid value {inner} for configuration Invalid dynamic configuration"
+    found = layers.explicit(_PER_IP_OVERRIDES)
+    pairs = overrides.get(_PER_IP_OVERRIDES, "" if found is None else found[1])
+    if overrides.get("max.connections.per.ip", "").strip() == "0" and not pairs.strip():
+        condition = f"can be set to zero only if {_PER_IP_OVERRIDES} property is set"
+        return f"requirement failed: max.connections.per.ip {condition}."
     for pair in filter(None, (part.strip() for part in pairs.split(","))):
-        if not re.fullmatch(r".+:\s*\d+", pair):
-            return f"Error parsing configuration property 'max.connections.per.ip.overrides': {pair}"
+        if not re.fullmatch(r".*:\s*-?\d+", pair):
+            return f"Error parsing configuration property '{_PER_IP_OVERRIDES}': {pair}"
     return None
 
 

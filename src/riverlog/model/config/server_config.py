@@ -66,8 +66,18 @@ class ServerConfig:
     """Partitions in one answer of DescribeTopicPartitions."""
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> "ServerConfig":
-        """Raises `ConfigError` where settings contradict each other or cannot be served."""
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        dynamic_default: Mapping[str, str] | None = None,
+        dynamic_broker: Mapping[str, str] | None = None,
+    ) -> "ServerConfig":
+        """Raises `ConfigError` where settings contradict each other or cannot be served.
+
+        The maps hold what was altered since the start; of the fields here that is the bounds on connections.
+        """
+        settings = settings.altered({**(dynamic_default or {}), **(dynamic_broker or {})}, only=ALTERABLE)
         listeners = bound_listeners(settings)
         insecure = bool(settings.get("riverlog.insecure"))
         if not insecure:
@@ -113,6 +123,7 @@ _PLAIN: Mapping[str, str] = {
     "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
     "request_partitions_max": "max.request.partition.size.limit",
 }
+ALTERABLE = ("max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides")
 _NONE_WHEN_NEGATIVE = (
     "socket_send_buffer_bytes",
     "socket_receive_buffer_bytes",

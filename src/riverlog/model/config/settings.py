@@ -4,7 +4,7 @@ Values were checked when the object was made, so reading them cannot fail. What 
 runs is not here: see `effective`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,6 +41,11 @@ class Settings:
 
     def origin(self, name: str) -> str:
         return self.given[name].origin if name in self.given else "default"
+
+    def altered(self, overrides: Mapping[str, str], *, only: Collection[str]) -> "Settings":
+        """The same with some of the values that were altered since the start."""
+        changed = {name: Given(overrides[name], "altered") for name in only if name in overrides}
+        return Settings({**self.given, **changed}, self.warnings) if changed else self
 
     @property
     def static(self) -> Mapping[str, str]:
