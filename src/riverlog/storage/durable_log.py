@@ -86,7 +86,7 @@ class DurableLog:
         self._is_touched = not clean
         self._last_sync_ms = clock.wall_ms()
         files.disk.make_directories(directory)
-        self.topic_id = self._agree_on_topic_id(topic_id)
+        self.topic_id = self._agree_on_topic_id(topic_id, clean=clean)
         loader = LogLoader(directory, config, files, recovery_point, log_start_offset, clean, clock.wall_ms())
         loaded = loader.load()
         self._segments, self._snapshots = loaded.segments, loaded.snapshots
@@ -135,8 +135,8 @@ class DurableLog:
             clean=clean,
         )
 
-    def _agree_on_topic_id(self, topic_id: UUID | None) -> UUID | None:
-        stored = read_topic_id(self._files.disk, self.directory)
+    def _agree_on_topic_id(self, topic_id: UUID | None, *, clean: bool) -> UUID | None:
+        stored = read_topic_id(self._files.disk, self.directory, clean=clean)
         if stored is None and topic_id is not None:
             write_topic_id(self._files.disk, self.directory, topic_id)
         elif stored is not None and topic_id is not None and stored != topic_id:

@@ -90,7 +90,7 @@ class LogDirectory:
         """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
         health = DirectoryHealth(path)
         guarded = GuardedDisk(disk, health)
-        guarded.make_directories(path)
+        _make_directories(guarded, path)
         try:
             lock = guarded.lock(f"{path}/{names.LOCK}")
         except BlockingIOError as error:
@@ -152,7 +152,10 @@ class LogDirectory:
     def topic_id_of(self, partition: TopicPartition) -> UUID | None:
         """The topic id on disk, without opening the log."""
         log = self._logs.get(str(partition))
-        return log.topic_id if log is not None else read_topic_id(self._disk, f"{self.path}/{partition}")
+        if log is not None:
+            return log.topic_id
+        clean = str(partition) not in self._unrecovered
+        return read_topic_id(self._disk, f"{self.path}/{partition}", clean=clean)
 
     def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
         """Make the directory of a new partition. It is opened, and its files made, on first use."""
@@ -168,17 +171,21 @@ class LogDirectory:
         self._created.add(name)
         self._checkpoints.forget(name)
 
-    def get(self, partition: TopicPartition) -> Log | None:
-        """The log of a partition, opened (and recovered) now if it was not; None when there is none."""
+    def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
+        """The log of a partition, opened (and recovered) now if it was not; None when there is none.
+
+        `topic_id` is what the cluster metadata says: written where a crash took it, an error where the
+        directory belongs to another topic of that name.
+        """
         name = str(partition)
         log = self._logs.get(name)
         if log is None and name in self._known:
-            log = self._logs[name] = self._open(name, partition)
+            log = self._logs[name] = self._open(name, partition, topic_id)
             self._unrecovered.discard(name)
             self._created.discard(name)
         return log
 
-    def _open(self, name: str, partition: TopicPartition) -> Log:
+    def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
         self.health.require_online()
         log = Log(
             f"{self.path}/{name}",
@@ -187,6 +194,7 @@ class LogDirectory:
             files=self._files,
             health=self.health,
             clock=self._clock,
+            topic_id=topic_id,
             recovery_point=self._checkpoints.recovery_points.get(name, 0),
             log_start_offset=self._checkpoints.log_starts.get(name, 0),
             clean=name not in self._unrecovered and name not in self._created,
@@ -321,6 +329,18 @@ def _unless_failing(write: Callable[[], None]) -> None:
         write()
     except (DiskFullError, StorageError):
         return  # The checkpoint of before still holds; a crash only scans more. The next one tries again.
+
+
+def _make_directories(disk: Disk, path: str) -> None:
+    """Make the data directory so that it is still there after a power cut."""
+    missing: list[str] = []
+    ancestor = path
+    while ancestor and not disk.exists(ancestor):
+        missing.append(ancestor)
+        ancestor = ancestor.rpartition("/")[0]
+    disk.make_directories(path)
+    for made in reversed(missing):
+        disk.sync_directory(made.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
 
 
 def new_cluster_id(new_uuid: Callable[[], UUID]) -> str:

@@ -20,7 +20,8 @@ def decode_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def read_topic_id(disk: Disk, directory: str) -> UUID | None:
+def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | None:
+    """The id, or None when there is none; after a crash (not `clean`) a torn file counts as none."""
     path = f"{directory}/{names.PARTITION_METADATA}"
     if not disk.exists(path):
         return None
@@ -32,6 +33,8 @@ def read_topic_id(disk: Disk, directory: str) -> UUID | None:
             raise CorruptLogError(f"{path} has the unknown version {fields['version']}.")
         return decode_uuid(fields["topic_id"])
     except (KeyError, ValueError, binascii.Error) as error:
+        if not clean:
+            return None
         raise CorruptLogError(
             f"{path} is unreadable. Remove it; the topic id is then taken from the cluster metadata."
         ) from error

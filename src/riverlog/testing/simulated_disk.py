@@ -69,12 +69,19 @@ class _Names:
         return _Names(set(self.directories), dict(self.files))
 
     def create(self, path: str, inode: _Inode) -> None:
-        if _parent(path) in self.directories:
-            self.files[path] = inode
+        self.files[path] = inode
 
     def make_directory(self, path: str) -> None:
-        if _parent(path) in self.directories:
-            self.directories.add(path)
+        self.directories.add(path)
+
+    def reachable(self) -> "_Names":
+        """Without what lies in a directory that is itself not there."""
+        directories = {path for path in self.directories if self._leads_to_root(path)}
+        files = {path: inode for path, inode in self.files.items() if _parent(path) in directories}
+        return _Names(directories, files)
+
+    def _leads_to_root(self, path: str) -> bool:
+        return path == "/" or (path in self.directories and self._leads_to_root(_parent(path)))
 
     def rename(self, old: str, new: str) -> None:
         if old in self.files:
@@ -130,6 +137,7 @@ class SimulatedDisk:
                 survivors[change.directory] -= 1
                 change.apply(self._durable)
         self._pending = []
+        self._durable = self._durable.reachable()
         self._names = self._durable.copy()
         for inode in dict.fromkeys(self._names.files.values()):
             inode.tear(chance)

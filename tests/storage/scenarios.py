@@ -1,0 +1,207 @@
+"""Lives of a log that end badly, and what is wrong afterwards: nothing, if the engine is right.
+
+Each function returns violations as text. `test_crash` and `test_recovery` demand that there are none;
+`test_mutations` switches a safeguard off and demands that there are some.
+"""
+
+from uuid import UUID
+
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.errors import StorageError
+from riverlog.model.ids import NodeId
+from riverlog.storage.log import Appended, Duplicate, Log, Origin
+from riverlog.storage.log_directory import LogDirectory
+from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
+from tests.storage.checks import violations
+from tests.storage.logs import (
+    DIRECTORY,
+    PARTITION,
+    START_MS,
+    ManualClock,
+    append,
+    batch,
+    marker,
+    open_log,
+    values,
+)
+
+CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
+TOPIC_ID = UUID(int=7)
+
+
+def open_directory(disk: SimulatedDisk, clock: ManualClock | None = None, **options: object) -> LogDirectory:
+    config = options.pop("config", CONFIG)
+    assert isinstance(config, LogConfig)
+    return LogDirectory.open(
+        "/data",
+        disk=disk,
+        clock=clock or ManualClock(),
+        node_id=NodeId(1),
+        cluster_id="cluster",
+        new_uuid=lambda: UUID(int=1),
+        config_for=lambda topic: config,
+    )
+
+
+class Life:
+    """What a client was told: values by offset, and how many of them it was told are safe."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.acknowledged = 0
+
+    def run(self, disk: SimulatedDisk, *, synced: bool, rounds: int = 12) -> None:
+        directory = open_directory(disk)
+        directory.create(PARTITION, TOPIC_ID)
+        log = directory.get(PARTITION, TOPIC_ID)
+        assert log is not None
+        for number in range(rounds):
+            self._round(log, number)
+            if synced and number % 2:
+                log.flush()
+            if synced:
+                self.acknowledged = log.flushed_offset
+            else:
+                self.acknowledged = log.log_end_offset
+            if number % 5 == 4:
+                log.set_high_watermark(log.flushed_offset)
+                directory.checkpoint()
+            if number == rounds // 2:
+                directory.close()
+                self.acknowledged = log.log_end_offset
+                directory = open_directory(disk)
+                log = directory.get(PARTITION, TOPIC_ID)
+                assert log is not None
+
+    def _round(self, log: Log, number: int) -> None:
+        self._send(log, b"plain-%d" % number * 5)
+        self._send(log, b"idempotent-%d" % number, producer_id=1, sequence=number)
+        self._send(log, b"transactional-%d" % number, producer_id=2, sequence=number, transactional=True)
+        if number % 3 == 2:
+            self.sent.append(b"")
+            append(
+                log, marker(2, commit=number % 2 == 0), leader_epoch=number // 4, origin=Origin.COORDINATOR
+            )
+
+    def _send(
+        self,
+        log: Log,
+        value: bytes,
+        *,
+        producer_id: int = -1,
+        sequence: int = -1,
+        transactional: bool = False,
+    ) -> None:
+        self.sent.append(value)
+        accepted = batch(
+            value,
+            timestamp_ms=START_MS + len(self.sent),
+            producer_id=producer_id,
+            epoch=0 if producer_id >= 0 else -1,
+            sequence=sequence,
+            transactional=transactional,
+        )
+        append(log, accepted, leader_epoch=len(self.sent) // 12)
+
+    def faults_of(self, log: Log) -> list[str]:
+        """What is in the log must be a prefix of what was sent, with everything acknowledged."""
+        found: list[str] = []
+        if log.log_end_offset < self.acknowledged:
+            found.append(f"{self.acknowledged} records were acknowledged, {log.log_end_offset} are left")
+        kept = values(log)
+        if [offset for offset, _ in kept] != list(range(log.log_end_offset)):
+            found.append(f"offsets up to {log.log_end_offset} are {[offset for offset, _ in kept]}")
+        for (offset, value), sent in zip(kept, self.sent, strict=False):
+            if sent and value != sent:
+                found.append(f"offset {offset} holds {value!r}, {sent!r} was sent")
+        return found
+
+
+def changes_in_a_life(*, synced: bool) -> int:
+    disk = SimulatedDisk()
+    Life().run(disk, synced=synced)
+    return disk.operations
+
+
+def power_cut_faults(power_off_after: int, seed: int) -> list[str]:
+    """Cut the power after so many changes to the disk; acknowledged is what was synced."""
+    return _faults_after(power_off_after, lambda disk: disk.crash(seed), synced=True)
+
+
+def kill_faults(power_off_after: int) -> list[str]:
+    """End the process after so many changes; acknowledged is what was written."""
+    return _faults_after(power_off_after, lambda disk: disk.kill(), synced=False)
+
+
+def _faults_after(power_off_after: int, end: "object", *, synced: bool) -> list[str]:
+    disk, life = SimulatedDisk(), Life()
+    disk.power_off_after = power_off_after
+    try:
+        life.run(disk, synced=synced)
+    except PowerOff:
+        assert callable(end)
+        end(disk)
+    try:
+        directory = open_directory(disk)
+        directory.create(PARTITION, TOPIC_ID)
+        log = directory.get(PARTITION, TOPIC_ID)
+        assert log is not None
+        faults = life.faults_of(log) + violations(log, disk)
+        append(log, batch(b"life goes on"), leader_epoch=100)
+        if values(log)[-1][1] != b"life goes on":
+            faults.append("the recovered log takes no appends")
+        directory.close()
+        again = open_directory(disk)
+        reopened = again.get(PARTITION, TOPIC_ID)
+        assert reopened is not None
+        return faults + violations(reopened, disk)
+    except StorageError as error:
+        return [str(error)]
+
+
+def flipped_bit_faults(bit: int) -> tuple[list[str], int]:
+    """Flip a bit of a log that was not synced; returns violations after recovery, and where the log ends."""
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    for number in range(4):
+        append(log, batch(b"value-%d" % number, timestamp_ms=START_MS + number))
+    path = log.segments[0].log.path
+    disk.kill()
+    disk.flip_bit(path, bit % (disk.size(path) * 8))
+    recovered = open_log(disk)
+    # Recovery may run with a safeguard switched off; what it left is judged by what was sent.
+    faults = [
+        f"offset {offset} holds {value!r}"
+        for offset, value in values(recovered)
+        if value != b"value-%d" % offset
+    ]
+    return faults, recovered.log_end_offset
+
+
+def retry_faults(*, restart: bool) -> list[str]:
+    """Five batches in flight, each sent again: one append per sequence, answered with its first offset."""
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    sent = [(b"batch-%d" % number, number) for number in range(8)]
+    first = {
+        sequence: append(log, batch(value, producer_id=9, epoch=0, sequence=sequence)).first_offset
+        for value, sequence in sent
+    }
+    if restart:
+        log.close()
+        log = open_log(disk, clean=True, recovery_point=8)
+    faults = []
+    for value, sequence in sent[-5:]:
+        outcome = log.append(batch(value, producer_id=9, epoch=0, sequence=sequence), leader_epoch=0)
+        match outcome:
+            case Duplicate(first_offset=offset) if offset == first[sequence]:
+                continue
+            case Appended() | Duplicate() | _:
+                faults.append(f"the retry of sequence {sequence} was answered with {outcome}")
+    kept = [value for _, value in values(log)]
+    if kept != [value for value, _ in sent]:
+        faults.append(f"the log holds {kept}")
+    return faults
+
+
+__all__ = ["DIRECTORY", "Life", "flipped_bit_faults", "kill_faults", "power_cut_faults", "retry_faults"]
