@@ -145,3 +145,24 @@ def _spellings(theirs: str) -> set[str]:
     plain = re.sub(r"^non-empty (string|list)$", "non-empty", theirs)
     numbers = re.sub(r"\d{6,}|10000", lambda found: f"{float(found[0]):g}", plain)
     return {plain, numbers, "" if plain == "non-null string" else plain}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.0"),
+        (0.5, "0.5"),
+        (1e-5, "1.0E-5"),
+        (0.00012, "1.2E-4"),
+        (1e7, "1.0E7"),
+        (12345678.0, "1.2345678E7"),
+        (123456789.125, "1.23456789125E8"),
+        (-1e10, "-1.0E10"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (9999999.0, "9999999.0"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_a_double_is_shown_as_java_shows_it(value: float, shown: str) -> None:
+    assert render(value) == shown

@@ -4,7 +4,6 @@
 empty host means every interface. Listeners of a KRaft controller are left out, as there is none here.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -91,6 +90,10 @@ def refuse_open_listeners(listeners: Sequence[Listener], settings: Settings) -> 
 
 
 def is_loopback(host: str) -> bool:
+    if host in ("127.0.0.1", "::1"):
+        return True
+    import ipaddress  # Not for the usual case: start-up need not pay for it.
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

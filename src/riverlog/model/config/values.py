@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import assert_never
 
 from riverlog.model.config.table import ConfigType, Key, OneOf, Range, Shape
@@ -181,6 +180,6 @@ def _java_double(value: float) -> str:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
-    first, rest = digits[0], "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{first}.{rest}E{Decimal(repr(value)).adjusted()}"
+    digits = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
+    exponent = int(f"{value:.16e}".rpartition("e")[2])
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{exponent}"
