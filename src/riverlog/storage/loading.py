@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
 from riverlog.records import batch as batches
+from riverlog.records.batch import BatchHeader
 from riverlog.storage import names
-from riverlog.storage.batch_scan import scan_batches
+from riverlog.storage.batch_scan import scan_batches, walk_headers
 from riverlog.storage.checkpoint import decode_epochs
 from riverlog.storage.leader_epochs import LeaderEpochs
 from riverlog.storage.open_files import Files
@@ -175,14 +177,17 @@ class LogLoader:
                 break
             if number > first:
                 snapshots.write(segment.base_offset, producers)
-            cut = self._recover_segment(segment, producers, epochs)
+            following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+            cut = self._recover_segment(segment, following, producers, epochs)
             end_offset = segment.next_offset
             if cut:
                 cut_bytes += cut + self._drop(segments, number + 1)
                 break
         return cut_bytes
 
-    def _recover_segment(self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs) -> int:
+    def _recover_segment(
+        self, segment: Segment, following: int | None, producers: ProducerStates, epochs: LeaderEpochs
+    ) -> int:
         """Keep the valid prefix, rebuild everything that is derived from it; returns the bytes cut off."""
         size_on_disk = segment.size_bytes
         segment.reset_indexes()
@@ -191,6 +196,10 @@ class LogLoader:
             if not segment.next_offset <= header.base_offset <= segment.base_offset + _RELATIVE_MAX:
                 break
             if header.last_offset_delta < 0 or not batches.crc_is_valid(view, at, header):
+                break
+            if header.base_offset > segment.next_offset and not self._gap_is_plausible(
+                file, position, size_on_disk, header, following
+            ):
                 break
             assert position == segment.size_bytes
             segment.note(
@@ -208,6 +217,18 @@ class LogLoader:
             file.truncate(segment.size_bytes)
         segment.save_indexes()
         return size_on_disk - segment.size_bytes
+
+    def _gap_is_plausible(
+        self, file: DiskFile, position: int, end: int, header: BatchHeader, following: int | None
+    ) -> bool:
+        """Compaction leaves gaps, but a gap may also be a flipped bit: no CRC covers the base offset.
+
+        A topic that is no longer compacted may still have gaps; then what follows the batch vouches for it.
+        """
+        if self.config.is_compacted:
+            return True
+        after = next(walk_headers(file, position + header.size_bytes, end), None)
+        return (after[1].base_offset if after is not None else following) == header.next_offset
 
     def _drop(self, segments: list[Segment], number: int) -> int:
         """Segments behind a cut: nothing in them can be reached any more."""
