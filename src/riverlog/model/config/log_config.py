@@ -112,18 +112,18 @@ class LogConfig:
         layers = BrokerLayers(settings.static, dynamic_default or {}, dynamic_broker or {})
         fields = {
             field.name: field.convert(topic_default(layers, TOPIC_KEYS[name]))
-            for name, field in _TOPIC_FIELDS.items()
+            for name, field in TOPIC_FIELDS.items()
             if name not in _OVERRIDE_ONLY
         }
-        for name, attribute in _BROKER_FIELDS.items():
+        for name, attribute in BROKER_FIELDS.items():
             fields[attribute] = layers.value(BROKER_KEYS[name])
         return cls(**fields).with_overrides(topic_overrides or {})
 
     def with_overrides(self, overrides: Mapping[str, str]) -> "LogConfig":
         """The same with a topic's own settings; cheap where there are few. Unknown names are left out."""
         fields = {
-            _TOPIC_FIELDS[name].name: _TOPIC_FIELDS[name].convert(parse(TOPIC_KEYS[name], overrides[name]))
-            for name in _TOPIC_FIELDS
+            TOPIC_FIELDS[name].name: TOPIC_FIELDS[name].convert(parse(TOPIC_KEYS[name], overrides[name]))
+            for name in TOPIC_FIELDS
             if name in overrides
         }
         return replace(self, **fields) if fields else self
@@ -154,7 +154,7 @@ def _policies(value: Value) -> frozenset[CleanupPolicy]:
 _OVERRIDE_ONLY = frozenset({"internal.segment.bytes"})
 """Keys without a default; the one for tests of small segments comes after segment.bytes and so wins."""
 
-_TOPIC_FIELDS: Mapping[str, _Field] = {
+TOPIC_FIELDS: Mapping[str, _Field] = {
     "segment.bytes": _Field("segment_bytes"),
     "internal.segment.bytes": _Field("segment_bytes"),
     "segment.ms": _Field("segment_ms"),
@@ -186,7 +186,7 @@ _TOPIC_FIELDS: Mapping[str, _Field] = {
     "riverlog.validate.records": _Field("validate_records"),
 }
 
-_BROKER_FIELDS: Mapping[str, str] = {
+BROKER_FIELDS: Mapping[str, str] = {
     "producer.id.expiration.ms": "producer_id_expiration_ms",
     "riverlog.decompressed.max.bytes": "decompressed_bytes_max",
 }

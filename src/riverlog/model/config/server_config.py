@@ -57,8 +57,6 @@ class ServerConfig:
     retention_check_interval_ms: int = 5 * 60 * 1000
     flush_scheduler_interval_ms: int | None = None
     """How often logs are looked at for a due flush.ms; None means never, as nothing is due."""
-    recovery_point_checkpoint_interval_ms: int = 60_000
-    log_start_offset_checkpoint_interval_ms: int = 60_000
     high_watermark_checkpoint_interval_ms: int = 5_000
     initial_task_delay_ms: int = 30_000
     producer_id_expiration_check_interval_ms: int = 10 * 60 * 1000
@@ -82,7 +80,7 @@ class ServerConfig:
         insecure = bool(settings.get("riverlog.insecure"))
         if not insecure:
             refuse_open_listeners(listeners, settings)
-        fields: dict[str, Any] = {name: settings.get(key) for name, key in _PLAIN.items()}
+        fields: dict[str, Any] = {name: settings.get(key) for name, key in PLAIN_FIELDS.items()}
         for name in _NONE_WHEN_NEGATIVE:
             fields[name] = None if fields[name] < 0 else fields[name]
         if fields["flush_scheduler_interval_ms"] == LONG_MAX:
@@ -98,7 +96,7 @@ class ServerConfig:
         )
 
 
-_PLAIN: Mapping[str, str] = {
+PLAIN_FIELDS: Mapping[str, str] = {
     "rack": "broker.rack",
     "num_partitions": "num.partitions",
     "default_replication_factor": "default.replication.factor",
@@ -116,8 +114,6 @@ _PLAIN: Mapping[str, str] = {
     "open_files_max": "riverlog.open.files.max",
     "retention_check_interval_ms": "log.retention.check.interval.ms",
     "flush_scheduler_interval_ms": "log.flush.scheduler.interval.ms",
-    "recovery_point_checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
-    "log_start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
     "initial_task_delay_ms": "log.initial.task.delay.ms",
     "producer_id_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",

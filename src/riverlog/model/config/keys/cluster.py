@@ -38,7 +38,7 @@ replica.fetch.backoff.ms  int  1000  >=0  medium  read-only  planned
 replica.lag.time.max.ms  long  30000  -  high  read-only  planned
     Time after which a follower that has not caught up leaves the in-sync replicas.
 replica.high.watermark.checkpoint.interval.ms  long  5000  -  high  read-only  works
-    Pause between two writes of the high watermarks to disk.
+    Pause between two writes of high watermarks, recovery points and first offsets to disk.
 replica.socket.timeout.ms  int  30000  -  high  read-only  planned
     Time limit of a follower's requests.
 replica.socket.receive.buffer.bytes  int  65536  -  high  read-only  planned

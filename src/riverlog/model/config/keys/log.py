@@ -30,7 +30,8 @@ log.retention.bytes  long  -1  -  high  cluster-wide  works
 log.retention.check.interval.ms  long  300000  >=1  medium  read-only  works
     Pause between two looks for segments whose retention has run out.
 log.cleanup.policy  list  delete  compact|delete  medium  cluster-wide  works
-    What becomes of old data: delete removes whole segments, compact keeps the last record of each key.
+    What becomes of old data: delete removes whole segments; compact, which keeps the last record of each key,
+    asks for keys but is not carried out yet.
 log.segment.delete.delay.ms  long  60000  >=0  high  cluster-wide  works
     How long the files of a deleted segment stay on disk under another name, for readers that still use them.
 log.index.interval.bytes  int  4096  >=0  medium  cluster-wide  works
@@ -45,10 +46,10 @@ log.flush.interval.ms  long  null  -  high  cluster-wide  works
     Longest time that appended records may stay in memory before they are forced to disk.
 log.flush.scheduler.interval.ms  long  9223372036854775807  -  high  read-only  works
     Pause between two looks for partitions whose flush is due.
-log.flush.offset.checkpoint.interval.ms  int  60000  >=0  high  read-only  works
-    Pause between two writes of the recovery points, which bound the work after a crash.
-log.flush.start.offset.checkpoint.interval.ms  int  60000  >=0  high  read-only  works
-    Pause between two writes of the first offsets of the partitions.
+log.flush.offset.checkpoint.interval.ms  int  60000  >=0  high  read-only  accepted
+    Pause between two writes of the recovery points. Here they are written with the high watermarks.
+log.flush.start.offset.checkpoint.interval.ms  int  60000  >=0  high  read-only  accepted
+    Pause between two writes of the first offsets. Here they are written with the high watermarks.
 log.initial.task.delay.ms  long  30000  >=0  low  read-only  works  internal
     Wait after start-up before the periodic duties on the logs begin.
 log.message.timestamp.type  string  CreateTime  CreateTime|LogAppendTime  medium  cluster-wide  works

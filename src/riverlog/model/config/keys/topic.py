@@ -32,7 +32,8 @@ file.delete.delay.ms  long  60000  >=0  medium  cluster-wide  works
 min.cleanable.dirty.ratio  double  0.5  0..1  medium  cluster-wide  planned
     Share of a log that must be new before it is compacted again.
 cleanup.policy  list  delete  compact|delete  medium  cluster-wide  works
-    What becomes of old data: delete, compact, both, or neither where it is empty.
+    What becomes of old data: delete, compact (asks for keys, not carried out yet), both, or neither where it
+    is empty.
 unclean.leader.election.enable  boolean  false  -  medium  cluster-wide  planned
     Let a replica that is behind become leader when no other is left.
 min.insync.replicas  int  1  >=1  medium  cluster-wide  works
