@@ -1,0 +1,189 @@
+"""The image follows the store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import pytest
+
+from riverlog.metadata import layout, payloads
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
+from riverlog.model.errors import FormatError
+from riverlog.model.ids import NodeId
+from riverlog.model.metadata_store import Create, Operation, Set, StoreError
+from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+
+TOPIC_ID = UUID(int=5)
+ONE = (NodeId(1),)
+STATE = payloads.PartitionNode(NodeId(1), 3, ONE, 1)
+
+
+def topic_nodes(name: str, partitions: int, topic_id: UUID = TOPIC_ID) -> list[Operation]:
+    operations: list[Operation] = [
+        Create(layout.topic(name), payloads.encode_topic(payloads.TopicNode(topic_id, (ONE,) * partitions))),
+        Create(layout.partitions(name)),
+    ]
+    for index in range(partitions):
+        operations.append(Create(layout.partition(name, index)))
+        operations.append(Create(layout.partition_state(name, index), payloads.encode_partition(STATE)))
+    return operations
+
+
+def follow(scenario: Callable[[SimulatedStore, MetadataFollower], Awaitable[None]]) -> None:
+    async def main() -> None:
+        store = SimulatedEnsemble().connect()
+        for path in layout.PERSISTENT:
+            if await store.get(path) is None:
+                await store.create(path)
+        follower = MetadataFollower(store)
+        await follower.start()
+        await scenario(store, follower)
+        await follower.close()
+
+    asyncio.run(main())
+
+
+def test_the_image_shows_topics_brokers_controller_and_configs() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 2))
+        await store.create(layout.CONTROLLER, payloads.encode_controller(1, 0))
+        await store.create(f"{layout.TOPIC_CONFIGS}/t", payloads.encode_config({"retention.ms": "5"}))
+        await store.create(f"{layout.BROKER_CONFIGS}/<default>", payloads.encode_config({"a": "b"}))
+        await store.create(f"{layout.GROUP_CONFIGS}/a%2Fb", payloads.encode_config({"c": "d"}))
+        await follower.refresh()
+        image = follower.image
+        assert image.partition("t", 1) == PartitionImage(ONE, ONE, NodeId(1), 3, 0)
+        assert image.partition("t", 2) is None
+        assert image.partition("t", -1) is None
+        assert image.topic_by_id(TOPIC_ID) is image.topics["t"]
+        assert image.controller_id == 1
+        assert image.topic_config("t") == {"retention.ms": "5"}
+        assert image.broker_config(None) == {"a": "b"}
+        assert image.broker_config(1) == {}
+        assert image.configs[ConfigResource(ResourceType.GROUP, "a/b")] == {"c": "d"}
+
+    follow(scenario)
+
+
+def test_subscribers_get_old_and_new_before_refresh_returns() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        seen: list[tuple[int, int]] = []
+        follower.subscribe(lambda old, new: seen.append((len(old.topics), len(new.topics))))
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        assert seen == [(0, 1)]
+
+    follow(scenario)
+
+
+def test_what_the_image_does_not_show_makes_no_new_image() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        seen: list[ClusterImage] = []
+        follower.subscribe(lambda old, new: seen.append(new))
+        await store.create("/admin/something", b"x")
+        await store.set(layout.TOPICS, b"x")
+        await follower.refresh()
+        assert seen == []
+
+    follow(scenario)
+
+
+def test_parts_that_did_not_change_stay_the_same_objects() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        before = follower.image
+        await store.create(f"{layout.TOPIC_CONFIGS}/t", payloads.encode_config({"retention.ms": "5"}))
+        await follower.refresh()
+        after = follower.image
+        assert after.version == before.version + 1
+        assert after.topics is before.topics
+        assert after.configs is not before.configs
+
+    follow(scenario)
+
+
+def test_partitions_in_the_same_state_are_one_object() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 100))
+        await follower.refresh()
+        assert len({id(partition) for partition in follower.image.topics["t"].partitions}) == 1
+
+    follow(scenario)
+
+
+def test_a_change_of_one_state_reads_that_state_alone() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 3))
+        await follower.refresh()
+        read: list[str] = []
+        tree = store.tree
+
+        async def recorded(path: str) -> object:
+            read.append(path)
+            return await tree(path)
+
+        store.tree = recorded  # type: ignore[method-assign, assignment]
+        changed = payloads.PartitionNode(None, 4, ONE, 1)
+        await store.set(layout.partition_state("t", 1), payloads.encode_partition(changed))
+        await follower.refresh()
+        assert read == [layout.partition_state("t", 1)]
+        assert follower.image.partition("t", 0) == PartitionImage(ONE, ONE, NodeId(1), 3, 0)
+        assert follower.image.partition("t", 1) == PartitionImage(ONE, ONE, None, 4, 1)
+
+    follow(scenario)
+
+
+def test_a_topic_made_again_under_its_name_has_only_its_new_id() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        again = UUID(int=6)
+        replaced = payloads.encode_topic(payloads.TopicNode(again, (ONE,)))
+        await store.multi([Set(layout.topic("t"), replaced)])
+        await follower.refresh()
+        assert follower.image.topic_names == {again: "t"}
+
+    follow(scenario)
+
+
+def test_many_changes_at_once_are_read_by_their_root() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        operations: list[Operation] = []
+        for number in range(200):
+            operations += topic_nodes(f"t{number}", 1, UUID(int=100 + number))
+        await store.multi(operations)
+        await follower.refresh()
+        assert len(follower.image.topics) == 200
+        assert len(follower.image.topic_names) == 200
+
+    follow(scenario)
+
+
+def test_malformed_metadata_fails_those_who_wait_and_those_who_come_after() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.create(layout.topic("t"), b"{")
+        with pytest.raises((FormatError, StoreError)):
+            await follower.refresh()
+        with pytest.raises(StoreError, match="no longer followed"):
+            await follower.refresh()
+
+    follow(scenario)
+
+
+def test_a_follower_that_starts_late_sees_everything_as_one_change() -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        store = ensemble.connect()
+        for path in layout.PERSISTENT:
+            await store.create(path) if await store.get(path) is None else None
+        await store.multi(topic_nodes("t", 2))
+        follower = MetadataFollower(ensemble.connect())
+        seen: list[tuple[ClusterImage, ClusterImage]] = []
+        follower.subscribe(lambda old, new: seen.append((old, new)))
+        await follower.start()
+        assert [(len(old.topics), len(new.topics)) for old, new in seen] == [(0, 1)]
+        await follower.close()
+
+    asyncio.run(main())

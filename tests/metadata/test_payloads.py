@@ -1,0 +1,82 @@
+"""Nodes hold the JSON that Apache Kafka wrote to ZooKeeper."""
+
+import json
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from riverlog.metadata import payloads
+from riverlog.model.errors import FormatError
+from riverlog.model.ids import NodeId
+from riverlog.model.network import Address
+
+TOPIC_ID = UUID("dddd5b1b-3688-429e-95b5-83bfeb16a651")
+
+
+def test_a_topic_is_written_as_kafka_writes_it() -> None:
+    node = payloads.TopicNode(TOPIC_ID, ((NodeId(1), NodeId(2)), (NodeId(2),)))
+    assert json.loads(payloads.encode_topic(node)) == {
+        "version": 3,
+        "topic_id": "3d1bGzaIQp6VtYO_6xamUQ",
+        "partitions": {"0": [1, 2], "1": [2]},
+        "adding_replicas": {},
+        "removing_replicas": {},
+    }
+
+
+def test_a_topic_that_kafka_wrote_is_understood() -> None:
+    written = (
+        b'{"removing_replicas":{},"partitions":{"1":[2],"0":[1,2]},'
+        b'"topic_id":"3d1bGzaIQp6VtYO_6xamUQ","adding_replicas":{},"version":3}'
+    )
+    assert payloads.decode_topic("/t", written) == (TOPIC_ID, ((1, 2), (2,)))
+
+
+def test_a_partition_without_a_leader_has_leader_minus_1() -> None:
+    node = payloads.PartitionNode(None, 4, (NodeId(1),), 9)
+    data = payloads.encode_partition(node)
+    assert json.loads(data) == {
+        "controller_epoch": 9,
+        "leader": -1,
+        "version": 1,
+        "leader_epoch": 4,
+        "isr": [1],
+    }
+    assert payloads.decode_partition("/p", data) == node
+
+
+def test_a_broker_is_registered_with_every_listener() -> None:
+    node = payloads.BrokerNode(
+        {"PLAINTEXT": Address("::1", 9092), "INNER": Address("h", 1)}, {"PLAINTEXT": "PLAINTEXT"}, "r"
+    )
+    data = payloads.encode_broker(node, 5)
+    assert json.loads(data)["endpoints"] == ["PLAINTEXT://[::1]:9092", "INNER://h:1"]
+    assert payloads.decode_broker("/b", data) == node
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        payloads.decode_topic,
+        payloads.decode_partition,
+        payloads.decode_broker,
+        payloads.decode_controller,
+        payloads.decode_cluster_id,
+        payloads.decode_producer_ids,
+    ],
+)
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"{}", b'{"partitions":{"7":[1]},"topic_id":"x"}', b"\xff"]
+)
+def test_bytes_that_are_not_a_node_are_a_format_error_that_names_the_path(decode, data: bytes) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(FormatError, match="/some/path"):
+        decode("/some/path", data)
+
+
+@given(st.uuids())
+def test_uuids_are_spelled_in_22_characters_and_back(value: UUID) -> None:
+    text = payloads.uuid_text(value)
+    assert len(text) == 22
+    assert payloads.parse_uuid(text) == value
