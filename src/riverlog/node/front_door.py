@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from riverlog.broker.connections import Connections
 from riverlog.model.config.slices import Listener
+from riverlog.model.errors import RiverlogError
 from riverlog.model.network import Address, Listening, Network, Socket
 
 _WAITING_MAX = 1000
@@ -26,10 +27,7 @@ class FrontDoor:
 
     def bind(self, listeners: Sequence[Listener], advertised: Sequence[Listener]) -> None:
         for listener in listeners:
-            self._listening[listener.name] = self._network.listen(
-                listener.address,
-                lambda socket, name=listener.name: self._accept(socket, name),  # type: ignore[misc]
-            )
+            self._listening[listener.name] = self._listen(listener)
         told = {listener.name: listener.address for listener in advertised}
         self.advertised = {
             listener.name: self._advertised(listener, told.get(listener.name)) for listener in listeners
@@ -46,6 +44,15 @@ class FrontDoor:
         for socket, _ in self._waiting or ():
             socket.close()
         self._waiting = None
+
+    def _listen(self, listener: Listener) -> Listening:
+        try:
+            return self._network.listen(listener.address, lambda socket: self._accept(socket, listener.name))
+        except OSError as error:
+            raise RiverlogError(
+                f"cannot listen on {listener.address}: {(error.strerror or str(error)).lower()}. "
+                "Stop what uses the address, or choose another one with --listen (port 0 picks a free one)."
+            ) from error
 
     def _accept(self, socket: Socket, listener_name: str) -> None:
         if self._waiting is None:
