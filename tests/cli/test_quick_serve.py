@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from riverlog.cli import quick_serve
 from riverlog.cli import serve as full
-from riverlog.cli.starting import LogLevel, ServeOptions
+from riverlog.cli.starting import LogLevel, ServeOptions, load_settings
 from tests.cli.running import CommandLine, python_imports
 
 COMMAND_LINES = [
@@ -90,17 +90,17 @@ def test_a_mistake_is_reported_in_the_same_words(arguments: tuple[str, ...]) -> 
 
 
 def test_the_options_become_settings() -> None:
-    options = ServeOptions("f", "d", "[::1]:0", ("num.partitions=3", "log.dirs=x"), True, LogLevel.INFO)
+    options = ServeOptions(None, "d", "[::1]:0", ("num.partitions=3", "log.dirs=x"), True, LogLevel.INFO)
 
-    assert options.settings() == {
-        "num.partitions": "3",
-        "log.dirs": "d",
-        "listeners": "PLAINTEXT://[::1]:0",
-        "riverlog.insecure": "true",
-    }
-    assert ServeOptions(listen="INNER://h:1,OUTER://h:2").settings() == {
-        "listeners": "INNER://h:1,OUTER://h:2"
-    }
+    settings = load_settings(options)
+
+    assert settings.static["num.partitions"] == "3"
+    assert settings.static["log.dirs"] == "d"
+    assert settings.static["listeners"] == "PLAINTEXT://[::1]:0"
+    assert settings.static["riverlog.insecure"] == "true"
+    assert settings.origin("log.dirs") == "--data-dir"
+    several = load_settings(ServeOptions(listen="INNER://h:1,OUTER://h:2"))
+    assert several.static["listeners"] == "INNER://h:1,OUTER://h:2"
 
 
 def test_serving_loads_neither_the_option_parser_nor_a_client() -> None:

@@ -18,6 +18,7 @@ COMMANDS = {
     "topic": "riverlog.cli.topic",
     "produce": "riverlog.cli.produce",
     "consume": "riverlog.cli.consume",
+    "log": "riverlog.cli.log",
     "config": "riverlog.cli.config",
     "version": "riverlog.cli.version",
 }

@@ -1,6 +1,5 @@
 """`riverlog config`: which settings a server would run with, and what a key means. Asks no broker."""
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from riverlog.cli.server_options import (
     ListenOption,
     SetOption,
 )
-from riverlog.cli.starting import ServeOptions
+from riverlog.cli.starting import ServeOptions, load_settings
 
 if TYPE_CHECKING:
     from riverlog.model.config.settings import Settings
@@ -49,16 +48,9 @@ def show(
       riverlog config show log.segment.bytes num.partitions -o json
     """
     from riverlog.model.config.definitions import BROKER_KEYS
-    from riverlog.model.config.parse import load
     from riverlog.model.config.table import Status
 
-    options = ServeOptions(config, data_dir, listen, set_ or (), insecure)
-    settings = load(
-        file_text=options.config_text(),
-        file_name=config or "server.properties",
-        environment=os.environ,
-        flags=[f"{key}={value}" for key, value in options.settings().items()],
-    )
+    settings = load_settings(ServeOptions(config, data_dir, listen, set_ or (), insecure))
     for warning in settings.warnings:
         warn(warning)
     if keys:

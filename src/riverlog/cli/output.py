@@ -51,6 +51,42 @@ def show_table(rows: Sequence[Row], title: str | None = None) -> None:
     console.print(table)
 
 
+def show_stream(rows: Iterator[Row], output: OutputFormat) -> None:
+    """Print rows as they come, however many: lines of JSON, or columns of a fixed width.
+
+    In a table a row with other keys than the first belongs to the row above; it is shown below it.
+    """
+    columns: tuple[str, ...] = ()
+    for row in rows:
+        if output is OutputFormat.JSON:
+            typer.echo(json.dumps(row, ensure_ascii=False, separators=(",", ":")))
+            continue
+        if not columns:
+            columns = tuple(row)
+            typer.echo("  ".join(_fixed(name, name.replace("_", " ").upper()) for name in columns).rstrip())
+        if tuple(row) == columns:
+            typer.echo("  ".join(_fixed(name, _plain(value)) for name, value in row.items()).rstrip())
+        else:
+            typer.echo("    " + " ".join(f"{name}={_quoted(value)}" for name, value in row.items()))
+
+
+_WORDS = ("codec", "kind", "crc")
+
+
+def _fixed(name: str, text: str) -> str:
+    if name in _WORDS:
+        return text.ljust(len(name) + 2)
+    return text.rjust(max(len(name), 13 if "timestamp" in name else 10))
+
+
+def _plain(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _quoted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def remark(text: str) -> None:
     """Something worth knowing that is not data."""
     typer.echo(text, err=True)

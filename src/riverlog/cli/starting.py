@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from riverlog.cli.failures import key_values, usage
+from riverlog.cli.failures import ExitCode, key_values, usage
+from riverlog.model.config.parse import Source, combine, from_environment, from_file
+from riverlog.model.config.settings import Settings
 
 
 class LogLevel(StrEnum):
@@ -28,44 +30,48 @@ class ServeOptions:
     insecure: bool = False
     log_level: LogLevel = LogLevel.INFO
 
-    def settings(self) -> dict[str, str]:
-        """What the options stand for; an option of its own goes before the same key in --set."""
-        settings = key_values(self.pairs, "--set")
+    def values(self) -> list[tuple[str, str, str]]:
+        """Key, value and option; an option of its own goes before the same key in --set."""
+        values = [(key, value, f"--set {key}") for key, value in key_values(self.pairs, "--set").items()]
         if self.data_dir is not None:
-            settings["log.dirs"] = self.data_dir
+            values.append(("log.dirs", self.data_dir, "--data-dir"))
         if self.listen is not None:
-            settings["listeners"] = (
-                self.listen if "://" in self.listen else f"PLAINTEXT://{_address(self.listen)}"
-            )
+            values.append(("listeners", _listeners(self.listen), "--listen"))
         if self.insecure:
-            settings["riverlog.insecure"] = "true"
-        return settings
+            values.append(("riverlog.insecure", "true", "--insecure"))
+        return values
 
-    def config_text(self) -> str | None:
-        if self.config is None:
-            return None
-        try:
-            with open(self.config, encoding="utf-8") as file:
-                return file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise usage(f"--config {self.config} cannot be read: {error}") from None
+
+def load_settings(options: ServeOptions) -> Settings:
+    """What the options, the environment and the file say, in this order of weight."""
+    sources = []
+    if options.config is not None:
+        sources.append(from_file(_text(options.config), options.config))
+    sources.append(from_environment(os.environ))
+    return combine([*sources, Source("options", options.values())])
 
 
 def start(options: ServeOptions) -> int:
     """Serve until told to stop; the exit code."""
-    settings, text = options.settings(), options.config_text()
+    settings = load_settings(options)
     from riverlog.node.serve import run
 
-    return run(
-        config_text=text,
-        config_path=options.config,
-        flags=settings,
-        environ={**os.environ, "RIVERLOG_LOG_LEVEL": options.log_level.value},
-    )
+    run(settings, log_level=options.log_level.name)
+    return ExitCode.OK
 
 
-def _address(listen: str) -> str:
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage(f"--config {path} cannot be read: {error}") from None
+
+
+def _listeners(listen: str) -> str:
+    if "://" in listen:
+        return listen
     _, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise usage(f"--listen {listen!r} is no address", remedy="--listen HOST:PORT, such as 127.0.0.1:9092")
-    return listen
+    return f"PLAINTEXT://{listen}"

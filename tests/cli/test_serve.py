@@ -1,0 +1,112 @@
+"""`riverlog serve` as a process: ready line, signals, refusals."""
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import EXECUTABLE, CommandLine
+
+READY = "riverlog ready on "
+
+
+@contextmanager
+def serving(*arguments: str, directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server process and the address of its ready line."""
+    process = subprocess.Popen(
+        [EXECUTABLE, "serve", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=directory,
+        env={name: value for name, value in os.environ.items() if not name.startswith("RIVERLOG_")},
+    )
+    assert process.stdout is not None
+    try:
+        select.select([process.stdout], [], [], 30)
+        line = process.stdout.readline()
+        assert line.startswith(READY), line
+        yield process, line.removeprefix(READY).strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_and_the_data_stays(tmp_path: Path, number: signal.Signals) -> None:
+    with serving("--listen", "127.0.0.1:0", directory=tmp_path) as (process, address):
+        riverlog = CommandLine(address)
+        topic = riverlog.topic("-p", "2")
+        riverlog.produce(topic, "kept")
+        process.send_signal(number)
+        assert process.wait(20) == 0
+    assert (tmp_path / "riverlog-data" / ".kafka_cleanshutdown").exists()
+
+    with serving("--listen", "127.0.0.1:0", directory=tmp_path) as (_, address):
+        assert CommandLine(address).consume(topic).stdout == "kept\n"
+
+
+def test_settings_come_from_flag_environment_and_file(tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("num.partitions=4\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+
+    with serving("-c", "server.properties", "-d", "there", directory=tmp_path) as (_, address):
+        riverlog = CommandLine(address)
+        topic = riverlog.topic()
+        assert riverlog("topic", "list", topic, "-o", "json").json[0]["partitions"] == 4
+
+    assert (tmp_path / "there" / "meta.properties").is_file()
+
+
+def test_a_directory_has_one_owner(tmp_path: Path) -> None:
+    with serving("-l", "127.0.0.1:0", "-d", "data", directory=tmp_path):
+        second = _serve("-l", "127.0.0.1:0", "-d", "data", directory=tmp_path)
+
+    assert second.returncode == 1
+    assert second.stdout == ""
+    assert "error: " in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--set", "num.partition=3"), 2, "did you mean num.partitions?"),
+        (("--set", "num.partitions=x"), 2, "num.partitions"),
+        (("--listen", "0.0.0.0:0"), 2, "insecure"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    outcome = _serve(*arguments, directory=tmp_path)
+
+    assert outcome.returncode == code
+    assert words in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with serving("-l", "127.0.0.1:0", "-d", "one", directory=tmp_path) as (_, address):
+        second = _serve("-l", address, "-d", "two", directory=tmp_path)
+
+    assert second.returncode == 1
+    assert address in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def _serve(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [EXECUTABLE, "serve", *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("RIVERLOG_")},
+    )
