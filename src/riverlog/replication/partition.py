@@ -113,17 +113,16 @@ class Partition:
         role = self._role
         if not isinstance(role, Leader):
             return NotWritten(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if for_all_replicas and len(role.isr) < self.log.config.min_insync_replicas:
-            return NotWritten(
-                ErrorCode.NOT_ENOUGH_REPLICAS, _too_few(self.topic_partition, role, self.log.config)
-            )
+        if for_all_replicas and len(role.isr) < min(self.log.config.min_insync_replicas, role.replica_count):
+            return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS)
         accepted = validation.validate(data, self._rules, now_ms)
         if isinstance(accepted, validation.Rejected):
-            return NotWritten(accepted.error, accepted.message, accepted.record_errors)
+            return NotWritten(accepted.error, accepted.reply_message, accepted.record_errors)
         try:
             outcome = self.log.append(accepted, leader_epoch=role.epoch, origin=origin)
         except (DiskFullError, StorageError) as error:
-            return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            _logger.error("%s cannot be written: %s", self.topic_partition, error)
+            return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR)
         match outcome:
             case Appended():
                 self._unread_bytes += len(accepted.data)
@@ -133,7 +132,7 @@ class Partition:
                 self.advance()  # A sync that failed for want of room is tried again by whoever asks again.
                 return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
             case Refused():
-                return NotWritten(outcome.error, outcome.message)
+                return NotWritten(outcome.error)
             case other:
                 assert_never(other)
 
@@ -212,10 +211,3 @@ _CODECS: dict[CompressionType, Codec | None] = {
     CompressionType.LZ4: Codec.LZ4,
     CompressionType.ZSTD: Codec.ZSTD,
 }
-
-
-def _too_few(topic_partition: TopicPartition, role: Leader, config: LogConfig) -> str:
-    return (
-        f"{topic_partition} has {len(role.isr)} in-sync replicas, "
-        f"min.insync.replicas is {config.min_insync_replicas}"
-    )

@@ -92,7 +92,7 @@ class ReplicaSet:
 
     def _role(self, image: PartitionImage) -> Role:
         if image.leader == self._node_id:
-            return Leader(image.leader_epoch, image.isr)
+            return Leader(image.leader_epoch, image.isr, len(image.replicas))
         return Follower(image.leader_epoch, image.leader)
 
     def _drop_deleted(self, old: ClusterImage, new: ClusterImage) -> None:

@@ -9,6 +9,8 @@ from riverlog.model.ids import NodeId
 class Leader:
     epoch: int
     isr: tuple[NodeId, ...]
+    replica_count: int
+    """No more replicas can be asked to be in sync than there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ from riverlog.broker.context import HangUp, RequestContext
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
-from riverlog.records.batch import HEADER_BYTES, CorruptBatch, read_header
+from riverlog.records.batch import CODEC_MASK
 from riverlog.records.compression import Codec
+from riverlog.records.produced import find_batch, first_batch_fault, is_transactional
+from riverlog.records.rules import Rejected
 from riverlog.replication.partition import NotWritten, Partition, Written
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.produce import (
@@ -32,6 +34,7 @@ SERVED_VERSION_MIN = 3
 _ACKS = frozenset({-1, 0, 1})
 _ZSTD_VERSION_MIN = 7
 _ALL = -1
+_ATTRIBUTES_LOW_BYTE_AT = 22
 
 _WITHOUT_LOG_START = frozenset(
     {
@@ -116,34 +119,33 @@ class ProduceHandler:
 
 
 def _refusal_of_all(request: ProduceRequest) -> NotWritten | None:
+    """What is wrong with the request as a whole, and so with every partition in it."""
     if request.acks not in _ACKS:
         return NotWritten(ErrorCode.INVALID_REQUIRED_ACKS)
-    if not any(
-        isinstance(data.records, memoryview) and _is_transactional(data.records)
-        for topic in request.topic_data
-        for data in topic.partition_data
-    ):
+    transactional = False
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                if fault := first_batch_fault(data.records):
+                    return NotWritten(fault.error, fault.reply_message)
+                transactional = transactional or is_transactional(data.records)
+    if not transactional:
         return None
     if request.transactional_id is None:
         return NotWritten(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS, "this broker does not coordinate transactions yet")
 
 
-def _is_transactional(records: memoryview) -> bool:
-    return len(records) >= HEADER_BYTES and bool(records[22] & 0x10)
-
-
 def _refusal_of_records(records: object, version: int) -> NotWritten | None:
+    """What is wrong before the log is even asked."""
     if not isinstance(records, memoryview):
         # Kafka leaves a client that sends null records without any answer.
-        return NotWritten(ErrorCode.INVALID_RECORD, "there are no records")
-    if version < _ZSTD_VERSION_MIN and len(records) >= HEADER_BYTES:
-        try:
-            codec = read_header(records).codec
-        except (CorruptBatch, ValueError):
-            return None  # Validation says what is wrong with it.
-        if codec is Codec.ZSTD:
-            return NotWritten(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return NotWritten(ErrorCode.INVALID_RECORD)
+    batch = find_batch(records)
+    if isinstance(batch, Rejected):
+        return NotWritten(batch.error, batch.reply_message)
+    if version < _ZSTD_VERSION_MIN and batch[_ATTRIBUTES_LOW_BYTE_AT] & CODEC_MASK == Codec.ZSTD:
+        return NotWritten(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     return None
 
 
@@ -162,7 +164,7 @@ def _error(index: int, refused: NotWritten, partition: Partition | None = None) 
     )
     return PartitionProduceResponse(
         index=index,
-        error_code=refused.error,
+        error_code=_told(refused.error),
         base_offset=-1,
         log_start_offset=partition.log.log_start_offset if partition is not None and has_log_start else -1,
         record_errors=[
@@ -171,6 +173,12 @@ def _error(index: int, refused: NotWritten, partition: Partition | None = None) 
         ],
         error_message=refused.message,
     )
+
+
+def _told(error: ErrorCode) -> ErrorCode:
+    """Kafka stumbles over some bytes with UNKNOWN_SERVER_ERROR; clients take that for a lost write and repeat
+    it, so it is told as what it is: a batch that will never be taken."""
+    return ErrorCode.INVALID_RECORD if error is ErrorCode.UNKNOWN_SERVER_ERROR else error
 
 
 def _silence_or_hang_up(response: ProduceResponse) -> HangUp | None:
