@@ -1,0 +1,142 @@
+"""A client that sends exactly what a test says: one request and its decoded reply at a time, or raw bytes."""
+
+import socket
+import struct
+from typing import Any
+
+from riverlog.records.builder import build_batch
+from riverlog.testing import Broker
+from riverlog.wire.apis import APIS, ApiKey
+from riverlog.wire.codec import decode
+from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from riverlog.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from riverlog.wire.schema import Message
+
+
+class ConnectionClosedError(Exception):
+    """The broker hung up."""
+
+
+class RawClient:
+    def __init__(self, broker: Broker, timeout_s: float = 10) -> None:
+        host, port = broker.bootstrap_servers.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)), timeout_s)
+        self._sent = 0
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def ask(self, key: ApiKey, version: int, request: Message) -> Any:
+        self.send(key, version, request)
+        return self.receive(key, version)
+
+    def send(self, key: ApiKey, version: int, request: Message) -> None:
+        self._sent += 1
+        self.socket.sendall(encode_request(RequestHeader(key, version, self._sent, "raw"), request))
+
+    def receive(self, key: ApiKey, version: int) -> Any:
+        _, message = self.receive_with_id(key, version)
+        return message
+
+    def receive_with_id(self, key: ApiKey, version: int) -> tuple[int, Any]:
+        frame = self.receive_frame()
+        (correlation_id,) = struct.unpack_from(">i", frame)
+        api = APIS[key]
+        message, end = decode(api.response, version, frame, 4 + api.response_header_version(version))
+        assert end == len(frame), "the reply has bytes left over"
+        return correlation_id, message
+
+    def receive_frame(self) -> bytes:
+        (size,) = struct.unpack(">i", self._receive_exactly(4))
+        return self._receive_exactly(size)
+
+    def is_closed(self) -> bool:
+        """Whether the broker closes the connection without another byte."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def produce(
+        self,
+        topic: str,
+        records: bytes | None = None,
+        *,
+        partition: int = 0,
+        version: int = 12,
+        acks: int = -1,
+        timeout_ms: int = 5000,
+    ) -> PartitionProduceResponse:
+        request = produce_request(topic, records, partition=partition, acks=acks, timeout_ms=timeout_ms)
+        reply = self.ask(ApiKey.PRODUCE, version, request)
+        answer: PartitionProduceResponse = reply.responses[0].partition_responses[0]
+        return answer
+
+    def fetch(self, topic: str, offset: int, *, version: int = 12, **options: Any) -> PartitionData:
+        reply: FetchResponse = self.ask(ApiKey.FETCH, version, fetch_request(topic, offset, **options))
+        return reply.responses[0].partitions[0]
+
+    def _receive_exactly(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self.socket.recv(size - len(data))
+            if not part:
+                raise ConnectionClosedError
+            data += part
+        return bytes(data)
+
+
+def one_record(value: bytes = b"value", key: bytes | None = b"key", **options: Any) -> bytes:
+    return build_batch([(1_700_000_000_000, key, value, ())], **options)
+
+
+def produce_request(
+    topic: str, records: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = 5000
+) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=one_record() if records is None else records)
+    topics = [TopicProduceData(name=topic, partition_data=[data])]
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
+
+
+def fetch_request(
+    topic: str,
+    offset: int,
+    *,
+    partition: int = 0,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 2**20,
+    partition_max_bytes: int = 2**20,
+    current_leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
+    **options: Any,
+) -> FetchRequest:
+    wanted = FetchPartition(
+        partition=partition,
+        fetch_offset=offset,
+        partition_max_bytes=partition_max_bytes,
+        current_leader_epoch=current_leader_epoch,
+        last_fetched_epoch=last_fetched_epoch,
+    )
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        topics=[FetchTopic(topic=topic, partitions=[wanted])],
+        **options,
+    )
