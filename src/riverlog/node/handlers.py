@@ -16,6 +16,7 @@ from riverlog.broker.handlers.describe_configs import DescribeConfigsHandler
 from riverlog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler, LogDirectories
 from riverlog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from riverlog.broker.handlers.fetch import FetchHandler
+from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from riverlog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from riverlog.broker.handlers.init_producer_id import InitProducerIdHandler
 from riverlog.broker.handlers.list_offsets import ListOffsetsHandler
@@ -74,6 +75,7 @@ def make_routes(
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(directories),
         ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(follower, layers, log_levels, config.node_id),
         ApiKey.ALTER_CONFIGS: AlterConfigsHandler(alterations),
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(alterations),
     }
     return routes_of(
