@@ -111,9 +111,10 @@ class Stream:
 
 
 def produce(stream: Stream, source: Iterator[Order], rate: float) -> None:
-    settings = {"bootstrap.servers": stream.bootstrap, "compression.type": "lz4", "linger.ms": 5}
+    settings = {"bootstrap.servers": stream.bootstrap, "log.connection.close": False}
     # murmur2 is where the Java client puts a key, and with it every other Kafka client but librdkafka.
-    producer = Producer({**settings, "partitioner": "murmur2_random", "enable.idempotence": True})
+    partitioning = {"partitioner": "murmur2_random", "linger.ms": 5}
+    producer = Producer({**settings, **partitioning, "compression.type": "lz4", "enable.idempotence": True})
     started = time.monotonic()
     for position, order in enumerate(source):
         while rate and position / rate > time.monotonic() - started:
@@ -123,6 +124,10 @@ def produce(stream: Stream, source: Iterator[Order], rate: float) -> None:
         partition = partition_for_key(order.customer.encode(), stream.partitions)
         stream.produced.add(order.region, partition, order.document)
         stream.sent_twice += order.is_duplicate
+        if position == 0:
+            # A producer id takes the client up to a second to ask for; the pace begins when it has one.
+            producer.flush(30)
+            started = time.monotonic()
         producer.poll(0)
     if left := producer.flush(30):
         stream.wrong.append(f"{left} orders were neither acknowledged nor refused")
@@ -317,11 +322,11 @@ def main() -> int:
     with serving(options.bootstrap_server) as bootstrap:
         console.print(f"broker on {bootstrap}, ready after {time.monotonic() - started:.2f} s")
         stream = Stream(bootstrap, f"orders-{os.getpid()}", options.partitions)
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(stream.topic, stream.partitions)])[stream.topic].result()
-        console.print(f"streaming {options.orders:,} orders (seed {options.seed}) into {stream.topic}")
-        elapsed_s = run(console, stream, options)
-        admin.delete_topics([stream.topic])[stream.topic].result()
+        with AdminClient({"bootstrap.servers": bootstrap, "log.connection.close": False}) as admin:
+            admin.create_topics([NewTopic(stream.topic, stream.partitions)])[stream.topic].result()
+            console.print(f"streaming {options.orders:,} orders (seed {options.seed}) into {stream.topic}")
+            elapsed_s = run(console, stream, options)
+            admin.delete_topics([stream.topic])[stream.topic].result()
     show(console, stream, elapsed_s)
     wrong = differences(stream, options.orders)
     for line in wrong:

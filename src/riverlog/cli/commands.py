@@ -20,6 +20,7 @@ COMMANDS = {
     "consume": "riverlog.cli.consume",
     "log": "riverlog.cli.log",
     "config": "riverlog.cli.config",
+    "metadata": "riverlog.cli.metadata",
     "version": "riverlog.cli.version",
 }
 
