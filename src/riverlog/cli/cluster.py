@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from riverlog.cli.connection import Connection
 
 if TYPE_CHECKING:
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import TopicPartition, TopicPartitionInfo
 
     from riverlog.cli.kafka_admin import ConfigEntry, OffsetSpec, TopicDescription
 
@@ -53,6 +53,10 @@ def describe_topics(connection: Connection, names: Sequence[str]) -> "list[Topic
 def partitions_of(connection: Connection, topic: str) -> list[int]:
     [description] = describe_topics(connection, [topic])
     return sorted(partition.id for partition in description.partitions)
+
+
+def has_leader(partition: "TopicPartitionInfo") -> bool:
+    return partition.leader is not None and partition.leader.id >= 0
 
 
 def offset_ranges(connection: Connection, topic: str, partitions: Sequence[int]) -> dict[int, OffsetRange]:

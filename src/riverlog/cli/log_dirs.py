@@ -8,11 +8,10 @@ showing, but not worth failing for.
 import socket
 from typing import TYPE_CHECKING
 
+from riverlog.cli.cluster import has_leader
 from riverlog.cli.connection import Connection
 
 if TYPE_CHECKING:
-    from confluent_kafka import Node
-
     from riverlog.cli.kafka_admin import TopicDescription
 
 # The oldest version that every Kafka since 1.0 answers; the later ones add nothing that is shown.
@@ -24,12 +23,12 @@ def partition_sizes(connection: Connection, topic: "TopicDescription") -> dict[i
     """Bytes by partition number; a partition is missing where its size is not known."""
     if connection.properties.get("security.protocol", "plaintext").lower() != "plaintext":
         return {}
-    leaders: dict[int, Node] = {each.leader.id: each.leader for each in topic.partitions if each.leader}
     sizes: dict[int, int] = {}
-    for leader in leaders.values():
-        led = [each.id for each in topic.partitions if each.leader and each.leader.id == leader.id]
+    led = [each for each in topic.partitions if has_leader(each)]
+    for leader in {each.leader.id: each.leader for each in led}.values():
+        partitions = [each.id for each in led if each.leader.id == leader.id]
         try:
-            sizes |= _ask(leader.host, leader.port, topic.name, led, connection.timeout_s)
+            sizes |= _ask(leader.host, leader.port, topic.name, partitions, connection.timeout_s)
         except (OSError, ValueError):
             continue
     return sizes

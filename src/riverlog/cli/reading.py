@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from riverlog.cli.cluster import describe_topics
+from riverlog.cli.cluster import partitions_of
 from riverlog.cli.connection import Connection
 from riverlog.cli.output import Progress, progress, warn
 from riverlog.cli.positions import Reading, parse_position, resolve
@@ -18,7 +18,7 @@ from riverlog.cli.record_format import Writer
 from riverlog.cli.topic_changes import choose_partitions
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer, Message, TopicPartition
 
 POLL_S = 0.2
 RECORDS_PER_POLL = 500
@@ -62,7 +62,9 @@ def read_as_group(
     connection: Connection, topic: str, group: str, start: str, isolation: str, limits: Limits, writer: Writer
 ) -> None:
     """Read as a member of a group; what has been written is committed."""
-    describe_topics(connection, [topic])
+    from confluent_kafka import TopicPartition
+
+    partitions = partitions_of(connection, topic)
     settings = {
         "group.id": group,
         "auto.offset.reset": "earliest" if start == "start" else "latest",
@@ -71,8 +73,23 @@ def read_as_group(
     }
     consumer = connection.consumer(_settings(isolation, settings))
     with _closing(consumer):
+        _find_coordinator(connection, consumer, TopicPartition(topic, partitions[0]), group)
         consumer.subscribe([topic])
         _Run(connection, consumer, limits, writer, None).read()
+
+
+def _find_coordinator(
+    connection: Connection, consumer: "Consumer", partition: "TopicPartition", group: str
+) -> None:
+    """Make sure that the group has a coordinator: without one a member waits for ever and says nothing."""
+    from confluent_kafka import KafkaException
+
+    try:
+        consumer.committed([partition], timeout=connection.timeout_s)
+    except KafkaException as error:
+        failure = connection.failure(error.args[0], f"group {group} has no coordinator that answers")
+        failure.remedy = "leave out --group, or ask a broker that keeps groups"
+        raise failure from None
 
 
 def _settings(isolation: str, extra: dict[str, Any]) -> dict[str, Any]:
@@ -114,12 +131,13 @@ class _Run:
         self._in_group = readings is None
         self._last_offsets = {each.partition: each.held.end - 1 for each in readings or ()}
         self._unfinished = {each.partition for each in readings or () if each.first_offset < each.held.end}
+        self._held = sum(each.held.end - each.first_offset for each in readings or ())
         self._at_end: set[int] = set()
         self._written = 0
 
     def read(self) -> None:
-        wanted = self._limits.count is not None or self._limits.exit_at_end
-        with progress("records", self._limits.count, wanted=wanted and not sys.stdout.isatty()) as bar:
+        # At a terminal the records themselves are the progress.
+        with progress("records", self._total(), wanted=not sys.stdout.isatty()) as bar:
             while not self._is_done():
                 room = RECORDS_PER_POLL
                 if self._limits.count is not None:
@@ -130,6 +148,13 @@ class _Run:
                 else:
                     # Then what is at hand: asking for many with a time-out would hold back the first.
                     self._take([first, *(self._consumer.consume(room - 1, 0) if room > 1 else ())], bar)
+
+    def _total(self) -> int | None:
+        """How many records there are to come, where that is known."""
+        known = [] if self._limits.count is None else [self._limits.count]
+        if self._limits.exit_at_end and not self._in_group:
+            known.append(self._held)
+        return min(known, default=None)
 
     def _is_done(self) -> bool:
         if self._limits.count is not None and self._written >= self._limits.count:

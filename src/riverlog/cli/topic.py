@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from riverlog.cli import topic_changes
-from riverlog.cli.cluster import describe_topics, offset_ranges, outcome, topic_configs
+from riverlog.cli.cluster import (
+    OffsetRange,
+    describe_topics,
+    has_leader,
+    offset_ranges,
+    outcome,
+    topic_configs,
+)
 from riverlog.cli.connection import Connection, connected
-from riverlog.cli.failures import CommandError, ExitCode, key_values
+from riverlog.cli.failures import CommandError, key_values
 from riverlog.cli.options import OutputFormat, OutputOption, TopicArgument
 from riverlog.cli.output import Row, human_bytes, remark, show_json, show_rows, show_table
 
 if TYPE_CHECKING:
+    from confluent_kafka import TopicPartitionInfo
+
     from riverlog.cli.kafka_admin import ConfigEntry, TopicDescription
 
 app = typer.Typer(
@@ -132,33 +141,35 @@ app.command("delete")(topic_changes.delete)
 def _description(connection: Connection, topic: "TopicDescription", all_configs: bool) -> dict[str, object]:
     from riverlog.cli.log_dirs import partition_sizes
 
-    if not topic.partitions:
-        raise CommandError(
-            f"topic {topic.name} has no partitions yet", code=ExitCode.FAILURE, remedy="ask again"
-        )
-    ids = sorted(partition.id for partition in topic.partitions)
-    held = offset_ranges(connection, topic.name, ids)
+    led = [partition.id for partition in topic.partitions if has_leader(partition)]
+    held = offset_ranges(connection, topic.name, led)
     sizes = partition_sizes(connection, topic)
-    partitions = [
-        {
-            "partition": partition.id,
-            "leader": partition.leader.id if partition.leader else None,
-            "replicas": [node.id for node in partition.replicas],
-            "isr": [node.id for node in partition.isr],
-            "start": held[partition.id].start,
-            "end": held[partition.id].end,
-            "records": held[partition.id].end - held[partition.id].start,
-            "size": sizes.get(partition.id),
-        }
-        for partition in sorted(topic.partitions, key=lambda each: each.id)
-    ]
     configs = [_config_row(entry) for entry in topic_configs(connection, topic.name)]
     return {
         "topic": topic.name,
         "topic_id": str(topic.topic_id).replace("+", "-").replace("/", "_"),
         "internal": topic.is_internal,
-        "partitions": partitions,
+        "partitions": [
+            _partition_row(partition, held.get(partition.id), sizes.get(partition.id))
+            for partition in sorted(topic.partitions, key=lambda each: each.id)
+        ],
         "configs": [row for row in configs if all_configs or row["source"] != "default"],
+    }
+
+
+def _partition_row(
+    partition: "TopicPartitionInfo", held: OffsetRange | None, size: int | None
+) -> dict[str, object]:
+    """Offsets and size are not known while a partition has no leader."""
+    return {
+        "partition": partition.id,
+        "leader": partition.leader.id if has_leader(partition) else None,
+        "replicas": [node.id for node in partition.replicas],
+        "isr": [node.id for node in partition.isr],
+        "start": held.start if held else None,
+        "end": held.end if held else None,
+        "records": held.end - held.start if held else None,
+        "size": size,
     }
 
 
