@@ -57,8 +57,11 @@ def produce(broker: Server) -> Figure:
 
 
 def fetch(broker: Server) -> Figure:
-    frame = load.Frames("bulk").fetch(max_bytes=BATCH_BYTES + 100_000)
+    frames = load.Frames("fetched")
+    frame = frames.fetch(max_bytes=BATCH_BYTES + 100_000)
     with load.connect(broker.address) as client:
+        load.call(client, frames.create())
+        load.call(client, frames.produce(records=BATCH_BYTES // 1000, value_bytes=985))
         reply_bytes = len(load.call(client, frame))
         gigabytes = FETCHED_BATCHES * reply_bytes / 1e9
         with bare("send", str(reply_bytes)) as loop, load.connect(loop.address) as bare_client:
