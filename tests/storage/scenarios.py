@@ -4,17 +4,17 @@ Each function returns violations as text. `test_crash` and `test_recovery` deman
 `test_mutations` switches a safeguard off and demands that there are some.
 """
 
+from collections.abc import Callable
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import StorageError
 from riverlog.model.ids import NodeId
-from riverlog.storage.log import Appended, Duplicate, Log, Origin
+from riverlog.storage.log import Duplicate, Log, Origin
 from riverlog.storage.log_directory import LogDirectory
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.checks import violations
 from tests.storage.logs import (
-    DIRECTORY,
     PARTITION,
     START_MS,
     ManualClock,
@@ -29,9 +29,9 @@ CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
 TOPIC_ID = UUID(int=7)
 
 
-def open_directory(disk: SimulatedDisk, clock: ManualClock | None = None, **options: object) -> LogDirectory:
-    config = options.pop("config", CONFIG)
-    assert isinstance(config, LogConfig)
+def open_directory(
+    disk: SimulatedDisk, clock: ManualClock | None = None, *, config: LogConfig = CONFIG
+) -> LogDirectory:
     return LogDirectory.open(
         "/data",
         disk=disk,
@@ -133,13 +133,12 @@ def kill_faults(power_off_after: int) -> list[str]:
     return _faults_after(power_off_after, lambda disk: disk.kill(), synced=False)
 
 
-def _faults_after(power_off_after: int, end: "object", *, synced: bool) -> list[str]:
+def _faults_after(power_off_after: int, end: Callable[[SimulatedDisk], None], *, synced: bool) -> list[str]:
     disk, life = SimulatedDisk(), Life()
     disk.power_off_after = power_off_after
     try:
         life.run(disk, synced=synced)
     except PowerOff:
-        assert callable(end)
         end(disk)
     try:
         directory = open_directory(disk)
@@ -196,12 +195,9 @@ def retry_faults(*, restart: bool) -> list[str]:
         match outcome:
             case Duplicate(first_offset=offset) if offset == first[sequence]:
                 continue
-            case Appended() | Duplicate() | _:
+            case _:
                 faults.append(f"the retry of sequence {sequence} was answered with {outcome}")
     kept = [value for _, value in values(log)]
     if kept != [value for value, _ in sent]:
         faults.append(f"the log holds {kept}")
     return faults
-
-
-__all__ = ["DIRECTORY", "Life", "flipped_bit_faults", "kill_faults", "power_cut_faults", "retry_faults"]

@@ -1,0 +1,238 @@
+"""A data directory: whose it is, what a start reads, and what a clean shutdown leaves."""
+
+from uuid import UUID
+
+import pytest
+
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.errors import DirectoryInUseError, FormatError, StorageError
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.storage.log_directory import LogDirectory
+from riverlog.testing.simulated_disk import SimulatedDisk
+from tests.storage.logs import PARTITION, ManualClock, append, batch, values
+from tests.storage.scenarios import CONFIG, TOPIC_ID, open_directory
+
+MARKER = "/data/.kafka_cleanshutdown"
+
+
+def reopened(disk: SimulatedDisk, *, node_id: int = 1, cluster_id: str | None = "cluster") -> LogDirectory:
+    return LogDirectory.open(
+        "/data",
+        disk=disk,
+        clock=ManualClock(),
+        node_id=NodeId(node_id),
+        cluster_id=cluster_id,
+        new_uuid=lambda: UUID(int=1),
+    )
+
+
+def with_records(
+    disk: SimulatedDisk, count: int = 3, *, clock: ManualClock | None = None, config: LogConfig = CONFIG
+) -> LogDirectory:
+    directory = open_directory(disk, clock, config=config)
+    directory.create(PARTITION, TOPIC_ID)
+    log = directory.get(PARTITION)
+    assert log is not None
+    for number in range(count):
+        append(log, batch(b"%d" % number))
+    log.set_high_watermark(count)
+    return directory
+
+
+def test_a_second_owner_is_refused() -> None:
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    with pytest.raises(DirectoryInUseError, match="Another process uses /data"):
+        open_directory(disk)
+    directory.close()
+    open_directory(disk)
+
+
+def test_the_directory_of_another_node_or_cluster_is_refused() -> None:
+    disk = SimulatedDisk()
+    open_directory(disk).close()
+    with pytest.raises(FormatError, match=r"belongs to node 1, this is node 2"):
+        reopened(disk, node_id=2)
+    with pytest.raises(FormatError, match="belongs to cluster cluster"):
+        reopened(disk, cluster_id="another")
+    assert reopened(disk, cluster_id=None).meta.cluster_id == "cluster"
+
+
+def test_a_newer_format_is_refused_and_says_what_to_do() -> None:
+    disk = SimulatedDisk()
+    open_directory(disk).close()
+    path = "/data/meta.properties"
+    newer = disk.read(path).replace(b"format.version=1", b"format.version=2")
+    disk.open(path).pwrite(newer, 0)
+    with pytest.raises(FormatError, match="Start the release that wrote it"):
+        reopened(disk)
+
+
+def test_a_clean_shutdown_leaves_a_marker_that_the_next_start_takes_away() -> None:
+    disk = SimulatedDisk()
+    with_records(disk).close()
+    assert disk.exists(MARKER)
+    directory = reopened(disk)
+    assert directory.was_clean
+    assert not disk.exists(MARKER)
+    log = directory.get(PARTITION)
+    assert log is not None
+    assert (log.log_end_offset, log.high_watermark, log.topic_id) == (3, 3, TOPIC_ID)
+    disk.kill()
+    assert not reopened(disk).was_clean
+
+
+def test_a_clean_start_opens_no_log() -> None:
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    for number in range(50):
+        directory.create(TopicPartition("idle", number), TOPIC_ID)
+    directory.close()
+    before = dict(disk.counts)
+    directory = open_directory(disk)
+    assert len(directory) == 50
+    assert TopicPartition("idle", 7) in directory
+    assert directory.opened() == []
+    assert disk.counts["open"] - before["open"] <= 1
+    assert disk.counts["read"] - before.get("read", 0) < 10
+    assert directory.topic_id_of(TopicPartition("idle", 7)) == TOPIC_ID
+
+
+def test_logs_that_nobody_opened_after_a_crash_stay_unrecovered_over_a_clean_shutdown() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    other = TopicPartition("other", 0)
+    directory.create(other, None)
+    disk.kill()
+    directory = reopened(disk)
+    assert directory.unrecovered_count == 2
+    assert directory.get(other) is not None
+    directory.close()
+    assert not disk.exists(MARKER)
+    directory = reopened(disk)
+    assert directory.unrecovered_count == 1
+    assert [log.topic_partition for log in directory.recover()] == [PARTITION]
+    directory.close()
+    assert disk.exists(MARKER)
+
+
+def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    log = directory.get(PARTITION)
+    assert log is not None
+    read = log.read(0, max_bytes=100, end_offset=3)
+    directory.delete(PARTITION)
+    assert PARTITION not in directory
+    assert directory.get(PARTITION) is None
+    with pytest.raises(StorageError, match="closed"):
+        append(log, batch(b"late"))
+    gone = [name for name in disk.list("/data") if name.endswith("-delete")]
+    assert len(gone) == 1
+    assert read is not None
+    directory.remove_deleted(1 << 60)
+    assert not disk.exists(f"/data/{gone[0]}")
+    directory.create(PARTITION, UUID(int=8))
+    fresh = directory.get(PARTITION)
+    assert fresh is not None
+    assert (fresh.log_end_offset, fresh.topic_id) == (0, UUID(int=8))
+
+
+def test_a_deletion_that_a_crash_interrupted_is_finished_later() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    directory.delete(PARTITION)
+    disk.kill()
+    directory = reopened(disk)
+    assert len(directory) == 0
+    directory.remove_deleted(1)
+    assert not [name for name in disk.list("/data") if name.endswith("-delete")]
+
+
+def test_a_directory_of_another_topic_of_the_same_name_is_refused() -> None:
+    disk = SimulatedDisk()
+    with_records(disk).close()
+    with pytest.raises(StorageError, match="deleted"):
+        reopened(disk).get(PARTITION, UUID(int=99))
+
+
+def test_a_roll_writes_the_recovery_point_so_that_a_crash_scans_one_segment() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 40)
+    log = directory.get(PARTITION)
+    assert log is not None
+    assert log.segment_count > 3
+    base = log.active_base_offset
+    disk.kill()
+    recovered = reopened(disk).get(PARTITION)
+    assert recovered is not None
+    assert recovered.recovery_point == base
+    assert len(values(recovered)) == 40
+
+
+def test_retention_reaches_logs_that_nobody_opened() -> None:
+    disk = SimulatedDisk()
+    config = LogConfig(segment_bytes=700, retention_ms=1000)
+    directory = with_records(disk, 40, config=config)
+    directory.close()
+    directory = open_directory(disk, config=config)
+    assert directory.apply_retention(10**15) > 0
+    assert directory.opened() == []
+    log = directory.get(PARTITION)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (40, 40)
+
+
+def test_log_start_and_high_watermark_survive_in_checkpoints() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 10)
+    log = directory.get(PARTITION)
+    assert log is not None
+    log.delete_records(4)
+    log.set_high_watermark(7)
+    directory.checkpoint()
+    disk.kill()
+    log = reopened(disk).get(PARTITION)
+    assert log is not None
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (4, 7, 10)
+    assert disk.read("/data/replication-offset-checkpoint") == b"0\n1\norders 0 7\n"
+
+
+def test_an_older_checkpoint_never_replaces_a_newer_one() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 2)
+    log = directory.get(PARTITION)
+    assert log is not None
+    older = directory.begin_checkpoint()
+    append(log, batch(b"c"))
+    log.set_high_watermark(3)
+    newer = directory.begin_checkpoint()
+    newer()
+    older()
+    assert disk.read("/data/replication-offset-checkpoint") == b"0\n1\norders 0 3\n"
+
+
+def test_flush_ms_names_the_logs_that_are_due() -> None:
+    clock = ManualClock()
+    directory = with_records(SimulatedDisk(), clock=clock, config=LogConfig(flush_ms=1000))
+    log = directory.get(PARTITION)
+    assert directory.flush_due(clock.now_ms + 999) == []
+    assert directory.flush_due(clock.now_ms + 1000) == [log]
+
+
+def test_flush_messages_syncs_after_so_many_records() -> None:
+    directory = with_records(SimulatedDisk(), 5, config=LogConfig(flush_messages=3))
+    log = directory.get(PARTITION)
+    assert log is not None
+    assert log.flushed_offset == 3
+
+
+def test_the_size_of_a_partition_is_known_without_opening_it() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    size = directory.size_of(PARTITION)
+    assert size > 0
+    directory.close()
+    directory = reopened(disk)
+    assert directory.size_of(PARTITION) == size
+    assert directory.opened() == []
