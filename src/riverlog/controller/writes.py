@@ -38,15 +38,14 @@ def growth(
 
 
 def deletion(topic: TopicImage) -> list[Operation]:
-    operations: list[Operation] = []
-    for index in range(len(topic.partitions)):
-        path = layout.partition(topic.name, index)
-        operations.append(Delete(f"{path}/state"))
-        operations.append(Delete(path))
-    operations.append(Delete(layout.partitions(topic.name)))
-    operations.append(Delete(layout.topic(topic.name)))
-    operations.append(Delete(config_path(ConfigResource(ResourceType.TOPIC, topic.name))))
-    return operations
+    paths = [layout.partition(topic.name, index) for index in _in_store_order(0, len(topic.partitions))]
+    return [
+        *(Delete(f"{path}/state") for path in paths),
+        *map(Delete, paths),
+        Delete(layout.partitions(topic.name)),
+        Delete(layout.topic(topic.name)),
+        Delete(config_path(ConfigResource(ResourceType.TOPIC, topic.name))),
+    ]
 
 
 def configuration(resource: ConfigResource, values: Mapping[str, str], *, exists: bool) -> Operation:
@@ -64,14 +63,17 @@ def _new_partitions(
     topic: str, first: int, replicas: Sequence[Replicas], alive: Collection[NodeId], controller_epoch: int
 ) -> list[Operation]:
     states: dict[Replicas, bytes] = {}
-    operations: list[Operation] = []
-    for index, assigned in enumerate(replicas, first):
-        state = states.get(assigned)
-        if state is None:
-            isr = tuple(node_id for node_id in assigned if node_id in alive)
-            node = payloads.PartitionNode(isr[0] if isr else None, 0, isr or assigned, controller_epoch)
-            state = states[assigned] = payloads.encode_partition(node)
-        path = layout.partition(topic, index)
-        operations.append(Create(path))
-        operations.append(Create(f"{path}/state", state))
-    return operations
+    for assigned in set(replicas):
+        isr = tuple(node_id for node_id in assigned if node_id in alive)
+        node = payloads.PartitionNode(isr[0] if isr else None, 0, isr or assigned, controller_epoch)
+        states[assigned] = payloads.encode_partition(node)
+    indexes = _in_store_order(first, first + len(replicas))
+    return [
+        *(Create(layout.partition(topic, index)) for index in indexes),
+        *(Create(layout.partition_state(topic, index), states[replicas[index - first]]) for index in indexes),
+    ]
+
+
+def _in_store_order(first: int, end: int) -> list[int]:
+    """As the names are sorted: a store on disk then works its way along, instead of jumping about."""
+    return sorted(range(first, end), key=str)

@@ -1,7 +1,8 @@
 """The content of a metadata store as one JSON document, and back.
 
 A node that kept its own metadata can so take it to a cluster: the paths and the data are Kafka's own, and
-every node is as it was, except for those of a session (see `docs/adr/0005-metadata-store.md`). The document: `format`, the number 1; `nodes`, an object from path to data, parents before children. Data is
+every node is as it was, except for those of a session (see `docs/adr/0005-metadata-store.md`). The
+document: `format`, the number 1; `nodes`, an object from path to data, parents before children. Data is
 UTF-8 text; all payloads of the layout are.
 """
 

@@ -167,10 +167,11 @@ class ImageBuilder:
             return
         read = payloads.decode_topic(path, node.data)
         prefix = layout.partitions(name)
+        paths = [f"{prefix}/{index}/state" for index in range(len(read.replicas))]
         partitions = tuple(
             [
-                self._partition(replicas, f"{prefix}/{index}/state", tree.get(f"{prefix}/{index}/state"))
-                for index, replicas in enumerate(read.replicas)
+                self._partition(replicas, path, tree.get(path))
+                for path, replicas in zip(paths, read.replicas, strict=True)
             ]
         )
         if old is not None and old.topic_id != read.topic_id:

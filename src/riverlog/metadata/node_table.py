@@ -34,11 +34,14 @@ CREATE TABLE node (
     data BLOB NOT NULL,
     version INTEGER NOT NULL,
     ephemeral INTEGER NOT NULL,
-    next_sequence INTEGER NOT NULL,
-    PRIMARY KEY (parent, name)
-) WITHOUT ROWID;
+    next_sequence INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX node_path ON node (parent, name);
+CREATE INDEX node_ephemeral ON node (ephemeral) WHERE ephemeral = 1;
 INSERT INTO node VALUES ('', '', x'', 0, 0, 0);
 """
+# The index is apart from the data because a search in a tree of whole rows reads each row it compares with,
+# and that of a topic with very many partitions is a megabyte long.
 
 
 class NodeTable:
@@ -95,15 +98,15 @@ class NodeTable:
             return {}
         prefix = path.rstrip("/")
         rows = self._db.execute(
-            "SELECT parent, name, data, version FROM node"
+            "SELECT rtrim(parent, '/') || '/' || name, data, version FROM node"
             " WHERE parent = ? OR (parent > ? AND parent < ?)",  # '0' follows '/' in order
             (path, prefix + "/", prefix + "0"),
         )
         shared: dict[tuple[bytes, int], Versioned] = {}  # idle partitions all read alike
         result = {path: root}
-        for above, name, data, version in rows:
-            node = shared.setdefault((data, version), Versioned(data, version))
-            result["/" + name if above == "/" else f"{above}/{name}"] = node
+        for each, *content in rows:
+            key = (content[0], content[1])
+            result[each] = shared.get(key) or shared.setdefault(key, Versioned(*key))
         return result
 
     def next_sequential(self, path: str) -> str:
@@ -115,7 +118,7 @@ class NodeTable:
             above,
         ).fetchall()
         if not row:
-            raise NoNodeError(f"Metadata node {parent_of(path)} does not exist.")
+            raise _no_node(parent_of(path))
         return f"{path}{row[0][0]:010d}"
 
     def apply(self, operations: Sequence[Operation]) -> list[str]:
@@ -152,11 +155,8 @@ class NodeTable:
                     "UPDATE node SET data = ?, version = version + 1 WHERE parent = ? AND name = ?",
                     (data, *_key(path)),
                 )
-            case Delete(path=path, expected_version=expected):
-                self._check(path, expected)
-                if self._db.execute("SELECT 1 FROM node WHERE parent = ? LIMIT 1", (path,)).fetchone():
-                    raise NotEmptyError(f"Metadata node {path} has children.")
-                self._db.execute("DELETE FROM node WHERE parent = ? AND name = ?", _key(path))
+            case Delete(path=path):
+                self._delete(operation)
                 known.discard(path)
             case Check(path=path, expected_version=expected):
                 self._check(path, expected)
@@ -167,7 +167,7 @@ class NodeTable:
         above, name = _key(operation.path)
         if above not in known:
             if self.get(above) is None:
-                raise NoNodeError(f"Metadata node {above} does not exist.")
+                raise _no_node(above)
             known.add(above)
         try:
             self._db.execute(
@@ -177,10 +177,19 @@ class NodeTable:
         except sqlite3.IntegrityError as error:
             raise NodeExistsError(f"Metadata node {operation.path} already exists.") from error
 
+    def _delete(self, operation: Delete) -> None:
+        path = operation.path
+        if operation.expected_version is not None:
+            self._check(path, operation.expected_version)
+        if self._db.execute("SELECT 1 FROM node WHERE parent = ? LIMIT 1", (path,)).fetchone():
+            raise NotEmptyError(f"Metadata node {path} has children.")
+        if self._db.execute("DELETE FROM node WHERE parent = ? AND name = ?", _key(path)).rowcount == 0:
+            raise _no_node(path)
+
     def _check(self, path: str, expected_version: int | None) -> None:
         node = self.get(path)
         if node is None:
-            raise NoNodeError(f"Metadata node {path} does not exist.")
+            raise _no_node(path)
         if expected_version is not None and node.version != expected_version:
             raise BadVersionError(
                 f"Metadata node {path} has version {node.version}, not the expected {expected_version}."
@@ -192,3 +201,7 @@ def _key(path: str) -> tuple[str, str]:
         return "", ""
     above, _, name = path.rpartition("/")
     return above or "/", name
+
+
+def _no_node(path: str) -> NoNodeError:
+    return NoNodeError(f"Metadata node {path} does not exist.")

@@ -57,10 +57,10 @@ def encode_topic(node: TopicNode) -> bytes:
 def decode_topic(path: str, data: bytes) -> TopicNode:
     fields = _decode(path, data)
     try:
-        assigned: dict[str, list[int]] = fields["partitions"]
-        shared: dict[tuple[int, ...], tuple[NodeId, ...]] = {}
-        replicas = [tuple(map(NodeId, assigned[str(index)])) for index in range(len(assigned))]
-        return TopicNode(parse_uuid(fields["topic_id"]), tuple(shared.setdefault(r, r) for r in replicas))
+        assigned: dict[str, list[NodeId]] = fields["partitions"]
+        shared: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
+        replicas = [tuple(assigned[str(index)]) for index in range(len(assigned))]
+        return TopicNode(parse_uuid(fields["topic_id"]), tuple([shared.setdefault(r, r) for r in replicas]))
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error
 

@@ -3,9 +3,9 @@
 Callbacks run on the event loop, in the order of the commits. Not here: what changed; a callback reads again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from riverlog.metadata.layout import is_at_or_below
+from riverlog.metadata.layout import is_at_or_below, parent
 from riverlog.model.metadata_store import SessionState, WatchEvent
 
 
@@ -51,8 +51,12 @@ def topmost(changed: Iterable[str]) -> list[str]:
 
     One commit can make 200,000 nodes of a single topic; its watchers then hear of one path.
     """
-    result: list[str] = []
-    for path in sorted(set(changed), key=lambda path: path.split("/")):
-        if not result or not is_at_or_below(path, result[-1]):
-            result.append(path)
-    return result
+    paths = dict.fromkeys(changed)
+    return [path for path in paths if not any(above in paths for above in _ancestors(path))]
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """The nearest first: below a node that changed as well, one look is enough."""
+    while path != "/":
+        path = parent(path)
+        yield path
