@@ -2,13 +2,15 @@
 
 import socket
 import struct
-from typing import Any
+import time
+from typing import Any, Protocol
 
+from riverlog.model.errors import ErrorCode
 from riverlog.records.builder import build_batch
-from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import decode
 from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from riverlog.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -29,8 +31,13 @@ class ConnectionClosedError(Exception):
     """The broker hung up."""
 
 
+class Served(Protocol):
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+
 class RawClient:
-    def __init__(self, broker: Broker, timeout_s: float = 10) -> None:
+    def __init__(self, broker: Served, timeout_s: float = 10) -> None:
         host, port = broker.bootstrap_servers.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout_s)
         self._sent = 0
@@ -71,6 +78,21 @@ class RawClient:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
+
+    def create_topic(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic, or find it there already."""
+        wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+        reply = self.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[wanted], timeout_ms=10_000))
+        assert reply.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    def produce_to_new_topic(self, topic: str) -> None:
+        self.create_topic(topic)
+        reply = self.produce(topic)
+        assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
+
+    def send_long_poll(self, topic: str, offset: int = 0) -> None:
+        self.send(ApiKey.FETCH, 12, fetch_request(topic, offset, max_wait_ms=60_000))
+        time.sleep(0.05)  # Nothing tells a client that its request has begun to wait.
 
     def produce(
         self,

@@ -1,5 +1,7 @@
 """For users' tests and our own: an embedded broker, pytest fixtures, simulated ports.
 
+For example:
+
     from riverlog.testing import Broker
 
     with Broker() as broker:

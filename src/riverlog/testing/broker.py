@@ -19,9 +19,11 @@ from typing import Any, Self, TypeVar
 
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.topics import NewTopic
+from riverlog.model.clock import Clock
 from riverlog.model.config.definitions import BROKER_KEYS
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
+from riverlog.model.disk import Disk
 from riverlog.model.errors import RiverlogError
 from riverlog.node.node import Node
 from riverlog.node.serve import loop_factory
@@ -37,14 +39,23 @@ class Broker:
     """Start it with `with`, `async with`, or `start` and `stop`."""
 
     def __init__(
-        self, config: Mapping[str, object] | None = None, *, data_dir: str | None = None, **settings: object
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        data_dir: str | None = None,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        **settings: object,
     ) -> None:
+        """`disk` and `clock` replace the real ones, for tests of what happens when they misbehave."""
         self._given = {
             **_DEFAULTS,
             **(config or {}),
             **{_key_of(name): value for name, value in settings.items()},
         }
         self._chosen_dir = data_dir
+        self._disk = disk
+        self._clock = clock
         self._temporary_dir: str | None = None
         self._listeners: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -143,7 +154,7 @@ class Broker:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             self._loop = runner.get_loop()
             try:
-                node = Node(settings)
+                node = Node(settings, disk=self._disk, clock=self._clock)
                 runner.run(node.start())
             except BaseException as error:  # noqa: BLE001 - handed over to the thread that waits
                 started.set_exception(error)
