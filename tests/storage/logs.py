@@ -80,6 +80,9 @@ def marker(
 def open_log(
     disk: Disk, clock: ManualClock | None = None, *, directory: str = DIRECTORY, **options: Any
 ) -> Log:
+    if not disk.exists("/data") and directory == DIRECTORY:
+        disk.make_directories("/data")
+        disk.sync_directory("/")
     options.setdefault("config", LogConfig())
     options.setdefault("clean", False)
     return Log.open(directory, PARTITION, disk=disk, clock=clock or ManualClock(), **options)

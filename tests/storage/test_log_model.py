@@ -175,5 +175,5 @@ class LogModel(RuleBasedStateMachine):
 
 TestLogModel = LogModel.TestCase
 TestLogModel.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )

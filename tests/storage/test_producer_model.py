@@ -161,5 +161,5 @@ class ProducerModel(RuleBasedStateMachine):
 
 TestProducerModel = ProducerModel.TestCase
 TestProducerModel.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
