@@ -1,0 +1,107 @@
+"""The same damage to a valid request of every version of every API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.differential.sequences.common import BROKER, NO_SUCH_ID, VERSIONS
+from tests.differential.steps import Call, Script, Step, append, truncate
+
+Json = Any
+
+_SAMPLES: Mapping[str, Json] = {
+    "Produce": {
+        "acks": -1,
+        "timeout_ms": 1000,
+        "topic_data": [
+            {
+                "name": "nowhere",
+                "topic_id": NO_SUCH_ID,
+                "partition_data": [{"index": 0, "records": {"$batch": {"records": [{"value": "a"}]}}}],
+            }
+        ],
+    },
+    "Fetch": {
+        "max_wait_ms": 0,
+        "topics": [
+            {"topic": "nowhere", "topic_id": NO_SUCH_ID, "partitions": [{"partition": 0, "fetch_offset": 0}]}
+        ],
+    },
+    "ListOffsets": {
+        "replica_id": -1,
+        "topics": [{"name": "nowhere", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+    },
+    "Metadata": {"topics": [{"name": "no/where"}], "allow_auto_topic_creation": False},
+    "ApiVersions": {"client_software_name": "a", "client_software_version": "b"},
+    "CreateTopics": {"topics": [{"name": "no/where", "num_partitions": 1, "replication_factor": 1}]},
+    "DeleteTopics": {"topic_names": ["nowhere"], "topics": [{"name": "nowhere"}]},
+    "DeleteRecords": {
+        "topics": [{"name": "nowhere", "partitions": [{"partition_index": 0, "offset": 0}]}],
+        "timeout_ms": 1000,
+    },
+    "CreatePartitions": {
+        "topics": [{"name": "nowhere", "count": 2, "assignments": None}],
+        "timeout_ms": 1000,
+    },
+    "DescribeConfigs": {
+        "resources": [
+            {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["num.partitions"]}
+        ]
+    },
+    "AlterConfigs": {
+        "resources": [
+            {
+                "resource_type": 2,
+                "resource_name": "nowhere",
+                "configs": [{"name": "retention.ms", "value": "1"}],
+            }
+        ]
+    },
+    "IncrementalAlterConfigs": {
+        "resources": [
+            {
+                "resource_type": 2,
+                "resource_name": "nowhere",
+                "configs": [{"name": "retention.ms", "config_operation": 0, "value": "1"}],
+            }
+        ]
+    },
+    "DescribeCluster": {"include_cluster_authorized_operations": False, "endpoint_type": 1},
+    "DescribeTopicPartitions": {"topics": [{"name": "nowhere"}], "response_partition_limit": 10},
+    "DescribeLogDirs": {"topics": [{"topic": "nowhere", "partitions": [0]}]},
+    "OffsetForLeaderEpoch": {
+        "replica_id": -1,
+        "topics": [
+            {
+                "topic": "nowhere",
+                "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}],
+            }
+        ],
+    },
+    "InitProducerId": {"transactional_id": None, "transaction_timeout_ms": 1000},
+}
+
+
+def scripts() -> list[Script]:
+    made = []
+    for api, versions in VERSIONS.items():
+        made.append(Script(api, "every version, whole", [Call(api, v, _SAMPLES[api]) for v in versions]))
+        for about, edits in _DAMAGE.items():
+            steps: list[Step] = [
+                Call(api, v, _SAMPLES[api], edits=edits) for v in versions if _can(api, v, about)
+            ]
+            made.append(Script(api, f"every version, {about}", steps))
+    return made
+
+
+_DAMAGE = {
+    "the last byte cut off": (truncate(1),),
+    "five bytes cut off": (truncate(5),),
+    "bytes after the end": (append(b"\x00\x01\x02"),),
+}
+
+
+def _can(api: str, version: int, about: str) -> bool:
+    """A body without fields has no byte to cut: the damage would be to the header, which framing covers."""
+    return not (api == "ApiVersions" and version < 3 and "cut" in about)
