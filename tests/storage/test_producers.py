@@ -9,7 +9,7 @@ from riverlog.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from riverlog.storage.producer_state import ProducerStates
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, replayed
-from tests.storage.logs import START_MS, ManualClock, append, batch, marker, open_log
+from tests.storage.logs import START_MS, ManualClock, accept, append, batch, marker, open_log, slice_bytes
 from tests.storage.scenarios import retry_faults
 
 NONE = ErrorCode.NONE
@@ -100,6 +100,16 @@ def test_an_aborted_transaction_is_found_by_the_range_it_touches() -> None:
     log.set_high_watermark(5)
     assert log.aborted_transactions(0, 5) == [(1, 0)]
     assert log.last_stable_offset == 2
+
+
+def test_a_replica_that_gets_a_whole_transaction_at_once_knows_that_it_was_aborted() -> None:
+    leader, follower = open_log(SimulatedDisk()), open_log(SimulatedDisk())
+    append(leader, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
+    append(leader, marker(1, commit=False), origin=Origin.COORDINATOR)
+    data = slice_bytes(leader.read(0, max_bytes=10_000, end_offset=2))
+    append(follower, accept(data), origin=Origin.REPLICATION)
+    assert follower.aborted_transactions(0, 2) == [(1, 0)]
+    assert dump_producers(follower.producers) == dump_producers(leader.producers)
 
 
 def test_a_batch_outside_the_open_transaction_is_refused() -> None:

@@ -2,8 +2,20 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from riverlog.model.errors import ErrorCode
+from riverlog.records.batch import BatchHeader
+from riverlog.storage.producer_state import EndMarker
+
+
+class PlacedBatch(NamedTuple):
+    """A batch on its way into the log; `header.base_offset` is still the client's."""
+
+    base_offset: int
+    last_offset: int
+    header: BatchHeader
+    marker: EndMarker | None
 
 
 class Origin(Enum):

@@ -22,7 +22,7 @@ from riverlog.storage.leader_epochs import LeaderEpochs
 from riverlog.storage.open_files import Files
 from riverlog.storage.producer_snapshots import ProducerSnapshots
 from riverlog.storage.producer_state import ProducerStates, end_marker
-from riverlog.storage.segment import PlacedBatch, Segment
+from riverlog.storage.segment import Segment
 from riverlog.storage.segment_list import SegmentList
 
 _RELATIVE_MAX: Final = 2**31 - 1
@@ -202,10 +202,7 @@ class LogLoader:
             ):
                 break
             assert position == segment.size_bytes
-            segment.note(
-                PlacedBatch(header.base_offset, header),
-                index_interval_bytes=self.config.index_interval_bytes,
-            )
+            segment.note(header, header.last_offset, self.config.index_interval_bytes)
             epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 marker = end_marker(header, view, at)

@@ -7,7 +7,7 @@ exactly if it is whole in the file. Not here: roles and replicas, and waiting.
 """
 
 from riverlog.model.errors import DiskFullError, ErrorCode
-from riverlog.records import batch as batches
+from riverlog.records.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, BatchHeader, patch
 from riverlog.records.rules import Accepted
 from riverlog.storage import timestamps
 from riverlog.storage.appends import (
@@ -16,10 +16,11 @@ from riverlog.storage.appends import (
     Duplicate,
     OffsetOutOfRange,
     Origin,
+    PlacedBatch,
     Refused,
 )
 from riverlog.storage.producer_state import EndMarker, end_marker
-from riverlog.storage.segment import PlacedBatch, Segment
+from riverlog.storage.segment import Segment
 from riverlog.storage.segment_list import LogRead
 from riverlog.storage.timestamps import TimestampedOffset
 from riverlog.storage.trimmable_log import TrimmableLog
@@ -41,83 +42,75 @@ class Log(TrimmableLog):
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"{len(data)} bytes do not fit in a segment of {self.config.segment_bytes}.",
             )
-        next_offset = self._end_offset
         placed: list[PlacedBatch] = []
-        markers: list[EndMarker | None] = []
+        first_offset = next_offset = self._end_offset
         for position, header in accepted.batches:
-            marker = end_marker(header, data, position) if header.attributes & batches.CONTROL_FLAG else None
+            marker = end_marker(header, data, position) if header.attributes & CONTROL_FLAG else None
             if is_leader:
                 if header.producer_id >= 0 and (answer := self._judge(header, marker, origin)) is not None:
                     return answer
-                batches.patch(data, position, base_offset=next_offset, leader_epoch=leader_epoch)
-                placed.append(PlacedBatch(next_offset, header))
+                patch(data, position, base_offset=next_offset, leader_epoch=leader_epoch)
+            elif header.base_offset < next_offset:
+                return Refused(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"A replicated batch begins at {header.base_offset}, the log ends at {next_offset}.",
+                )
             else:
-                if header.base_offset < next_offset:
-                    return Refused(
-                        ErrorCode.OFFSET_OUT_OF_RANGE,
-                        f"A replicated batch begins at {header.base_offset}, the log ends at {next_offset}.",
-                    )
-                placed.append(PlacedBatch(header.base_offset, header))
-            markers.append(marker)
-            next_offset = placed[-1].last_offset + 1
-        self._write(accepted, placed, markers, leader_epoch if is_leader else None)
+                next_offset = header.base_offset
+            last_offset = next_offset + header.last_offset_delta
+            placed.append(PlacedBatch(next_offset, last_offset, header, marker))
+            next_offset = last_offset + 1
+        if not is_leader:
+            first_offset = placed[0].base_offset
+        self._write(accepted, placed, leader_epoch if is_leader else None)
         stamp = placed[0].header
-        return Appended(
-            placed[0].base_offset,
-            next_offset - 1,
-            stamp.max_timestamp_ms if stamp.is_log_append_time else None,
-        )
+        append_time_ms = stamp.max_timestamp_ms if stamp.attributes & LOG_APPEND_TIME_FLAG else None
+        return Appended(first_offset, next_offset - 1, append_time_ms)
 
     def _judge(
-        self, header: batches.BatchHeader, marker: EndMarker | None, origin: Origin
+        self, header: BatchHeader, marker: EndMarker | None, origin: Origin
     ) -> Duplicate | Refused | None:
         if origin is Origin.CLIENT and (written := self.producers.decide_duplicate(header)) is not None:
             return Duplicate(written.first_offset, written.last_offset, written.timestamp_ms)
         refusal = self.producers.decide(header, marker, check_sequence=origin is Origin.CLIENT)
         return Refused(refusal.error, refusal.message) if refusal is not None else None
 
-    def _write(
-        self,
-        accepted: Accepted,
-        placed: list[PlacedBatch],
-        markers: list[EndMarker | None],
-        leader_epoch: int | None,
-    ) -> None:
+    def _write(self, accepted: Accepted, placed: list[PlacedBatch], leader_epoch: int | None) -> None:
+        """Put batches that were judged into the file, then into the state."""
         config, active = self.config, self._segments.active
-        last_offset = placed[-1].last_offset
         if active.should_roll(
-            config, len(accepted.data), last_offset, accepted.max_timestamp_ms, self._clock.wall_ms()
+            config, len(accepted.data), placed[-1].last_offset, accepted.max_timestamp_ms, self._clock
         ):
             self.roll(placed[0].base_offset)
             active = self._segments.active
         position = active.size_bytes
         active.append(accepted.data, placed, index_interval_bytes=config.index_interval_bytes)
-        if any(markers):
-            self._index_aborts(active, position, placed, markers)
-        for batch, marker in zip(placed, markers, strict=True):
-            header = batch.header
-            self._epochs.assign(
-                header.leader_epoch if leader_epoch is None else leader_epoch, batch.base_offset
-            )
-            if header.producer_id >= 0:
-                self.producers.apply(header, batch.base_offset, marker)
-        self._segments.note_recent(placed, position)
-        self._end_offset = last_offset + 1
         self._is_touched = True
+        self._segments.note_recent(placed, position)
+        for base_offset, last_offset, header, marker in placed:
+            if marker is not None:
+                self._index_abort(active, position, base_offset, header, marker)
+            self._epochs.assign(header.leader_epoch if leader_epoch is None else leader_epoch, base_offset)
+            if header.producer_id >= 0:
+                self.producers.apply(header, base_offset, marker)
+            position += header.size_bytes
+            self._end_offset = last_offset + 1
         due = config.flush_messages
         if due is not None and self._end_offset - self._flushed_offset >= due:
             self._ask_for_sync()
 
-    def _index_aborts(
-        self, active: Segment, position: int, placed: list[PlacedBatch], markers: list[EndMarker | None]
+    def _index_abort(
+        self, active: Segment, position: int, base_offset: int, header: BatchHeader, marker: EndMarker
     ) -> None:
+        aborted = self.producers.decide_aborted(header, base_offset + header.last_offset_delta, marker)
+        if aborted is None:
+            return
         try:
-            for batch, marker in zip(placed, markers, strict=True):
-                aborted = self.producers.decide_aborted(batch.header, batch.last_offset, marker)
-                if aborted is not None:
-                    active.transactions.append(aborted)
+            active.transactions.append(aborted)
         except DiskFullError:
-            active.truncate_at(position, placed[0].base_offset)
+            # Without its index entry the marker must not stand; what came before it does.
+            active.truncate_at(position, base_offset)
+            self._segments.forget_recent()
             raise
 
     def read(

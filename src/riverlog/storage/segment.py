@@ -7,13 +7,15 @@ past it.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DiskFile, ReadableBuffer
 from riverlog.model.errors import DiskFullError
 from riverlog.records.batch import BatchHeader
 from riverlog.storage import names
+from riverlog.storage.appends import PlacedBatch
 from riverlog.storage.batch_scan import walk_headers
 from riverlog.storage.index_files import OffsetIndex, TimeIndex
 from riverlog.storage.open_files import Files, LazyFile
@@ -22,19 +24,9 @@ from riverlog.storage.transaction_index import TransactionIndex
 _RELATIVE_MAX: Final = 2**31 - 1
 
 
-class PlacedBatch(NamedTuple):
-    """A batch with the offset that the log gave it; `header.base_offset` is still the client's."""
-
-    base_offset: int
-    header: BatchHeader
-
-    @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.header.last_offset_delta
-
-
 class Segment:
     __slots__ = (
+        "_has_new_entry",
         "_index",
         "_time_index",
         "_transactions",
@@ -67,6 +59,7 @@ class Segment:
         self.max_timestamp_offset = base_offset
         self.is_durable_entry = False
         self._unindexed_bytes = 0
+        self._has_new_entry = True
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transactions: TransactionIndex | None = None
@@ -90,23 +83,31 @@ class Segment:
         return self._transactions
 
     def should_roll(
-        self, config: LogConfig, added_bytes: int, last_offset: int, timestamp_ms: int, now_ms: int
+        self, config: LogConfig, added_bytes: int, last_offset: int, timestamp_ms: int, clock: Clock
     ) -> bool:
         """Whether `added_bytes` that end at `last_offset` must go into a new segment."""
-        if self.size_bytes > config.segment_bytes - added_bytes:
+        size_bytes = self.size_bytes
+        if size_bytes + added_bytes > config.segment_bytes or last_offset - self.base_offset > _RELATIVE_MAX:
             return True
-        if last_offset - self.base_offset > _RELATIVE_MAX:
-            return True
-        if self.size_bytes == 0:
+        if size_bytes == 0:
             return False
-        if self.waited_ms(timestamp_ms, now_ms) > config.segment_ms - self._jitter_ms(config):
+        first_ms = self.first_timestamp_ms
+        if first_ms is not None and first_ms >= 0 and not config.segment_jitter_ms:
+            if timestamp_ms - first_ms > config.segment_ms:
+                return True
+        elif self._waited_ms(timestamp_ms, clock) > config.segment_ms - self._jitter_ms(config):
             return True
+        return self._has_new_entry and self._is_index_full(config)
+
+    def _is_index_full(self, config: LogConfig) -> bool:
         entries = config.segment_index_bytes
-        return (self.index.count + 1) * OffsetIndex.ENTRY_BYTES > entries or (
+        is_full = (self.index.count + 1) * OffsetIndex.ENTRY_BYTES > entries or (
             self.time_index.count + 2
         ) * TimeIndex.ENTRY_BYTES > entries
+        self._has_new_entry = is_full
+        return is_full
 
-    def waited_ms(self, timestamp_ms: int, now_ms: int) -> int:
+    def _waited_ms(self, timestamp_ms: int, clock: Clock) -> int:
         """Age of the segment at a record of `timestamp_ms`, counted from its first batch, as Kafka does."""
         first = self.first_timestamp_ms
         if first is None and self.size_bytes:
@@ -114,7 +115,7 @@ class Segment:
             self.first_timestamp_ms = first
         if first is not None and first >= 0:
             return timestamp_ms - first
-        return now_ms - self.created_ms
+        return clock.wall_ms() - self.created_ms
 
     def _jitter_ms(self, config: LogConfig) -> int:
         # Spread by name and offset instead of by chance, so that a simulated run can be repeated.
@@ -122,7 +123,7 @@ class Segment:
         return hash_of(self.log.path) % bound if bound > 0 else 0
 
     def append(
-        self, data: ReadableBuffer, batches: Sequence[PlacedBatch], *, index_interval_bytes: int
+        self, data: ReadableBuffer, placed: Sequence[PlacedBatch], *, index_interval_bytes: int
     ) -> None:
         """Write in one go. When the disk is full the file is cut back to what it was."""
         file = self.log.get(create=True)
@@ -131,13 +132,11 @@ class Segment:
         except DiskFullError:
             file.truncate(self.size_bytes)
             raise
-        for batch in batches:
-            self.note(batch, index_interval_bytes=index_interval_bytes)
+        for batch in placed:
+            self.note(batch.header, batch.last_offset, index_interval_bytes)
 
-    def note(self, batch: PlacedBatch, *, index_interval_bytes: int) -> None:
-        """Account for a batch that is in the file at `size_bytes`."""
-        header = batch.header
-        last_offset = batch.last_offset
+    def note(self, header: BatchHeader, last_offset: int, index_interval_bytes: int) -> None:
+        """Account for a batch that is in the file at `size_bytes` and ends at `last_offset`."""
         if self.first_timestamp_ms is None:
             self.first_timestamp_ms = header.max_timestamp_ms
         if self.max_timestamp_ms is None or header.max_timestamp_ms > self.max_timestamp_ms:
@@ -147,6 +146,7 @@ class Segment:
             self.index.append(last_offset - self.base_offset, self.size_bytes)
             self.time_index.note(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
             self._unindexed_bytes = 0
+            self._has_new_entry = True
             self._save_full_pages()
         self.size_bytes += header.size_bytes
         self._unindexed_bytes += header.size_bytes

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from riverlog.model.disk import FileSlice
-from riverlog.storage.segment import PlacedBatch, Segment
+from riverlog.storage.appends import PlacedBatch
+from riverlog.storage.segment import Segment
 
 _RECENT_MAX: Final = 128
 _RECENT_KEPT: Final = 64
