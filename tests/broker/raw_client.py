@@ -123,8 +123,10 @@ class RawClient:
         return bytes(data)
 
 
-def one_record(value: bytes = b"value", key: bytes | None = b"key", **options: Any) -> bytes:
-    return build_batch([(1_700_000_000_000, key, value, ())], **options)
+def one_record(
+    value: bytes = b"value", key: bytes | None = b"key", timestamp_ms: int = 1_700_000_000_000, **options: Any
+) -> bytes:
+    return build_batch([(timestamp_ms, key, value, ())], **options)
 
 
 def produce_request(

@@ -42,6 +42,7 @@ class Partition:
     __slots__ = (
         "_flusher",
         "_is_syncing",
+        "_is_unwritable",
         "_producers",
         "_readers",
         "_role",
@@ -59,6 +60,7 @@ class Partition:
         self._role = role
         self._flusher = flusher
         self._is_syncing = False
+        self._is_unwritable = False
         self._rules = batch_rules(log.config)
         self._readers = WaitingReaders()
         self._producers = WaitingProducers()
@@ -115,16 +117,19 @@ class Partition:
             return NotWritten(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if for_all_replicas and len(role.isr) < min(self.log.config.min_insync_replicas, role.replica_count):
             return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS)
-        accepted = validation.validate(data, self._rules, now_ms)
+        accepted = self._judge(data, now_ms, origin)
         if isinstance(accepted, validation.Rejected):
             return NotWritten(accepted.error, accepted.reply_message, accepted.record_errors)
         try:
             outcome = self.log.append(accepted, leader_epoch=role.epoch, origin=origin)
         except (DiskFullError, StorageError) as error:
-            _logger.error("%s cannot be written: %s", self.topic_partition, error)
+            self._report_unwritable(error)
             return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR)
         match outcome:
             case Appended():
+                if self._is_unwritable:
+                    self._is_unwritable = False
+                    _logger.warning("%s is written again", self.topic_partition)
                 self._unread_bytes += len(accepted.data)
                 self.advance()
                 return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
@@ -135,6 +140,13 @@ class Partition:
                 return NotWritten(outcome.error)
             case other:
                 assert_never(other)
+
+    def _judge(
+        self, data: memoryview, now_ms: int, origin: Origin
+    ) -> validation.Accepted | validation.Rejected:
+        if origin is Origin.COORDINATOR:
+            return validation.trust(data, self._rules)
+        return validation.validate(data, self._rules, now_ms)
 
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""
@@ -166,6 +178,12 @@ class Partition:
     def disturb_readers(self) -> None:
         """After records were deleted: a waiting reader may now be out of range."""
         self._readers.disturb()
+
+    def _report_unwritable(self, error: Exception) -> None:
+        """Once, not for each of the batches that producers send again and again."""
+        if not self._is_unwritable:
+            self._is_unwritable = True
+            _logger.error("%s cannot be written: %s", self.topic_partition, error)
 
     def _sync(self) -> None:
         """Ask for the next shared sync; one that is under way asks again when it ends."""

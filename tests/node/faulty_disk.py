@@ -1,0 +1,48 @@
+"""A real disk that fails on request: full, broken, or slow to sync."""
+
+import errno
+import os
+import threading
+from typing import Any
+
+from riverlog.model.disk import DiskFile, ReadableBuffer
+from riverlog.storage.local_disk import LocalDisk
+
+
+class FaultyDisk(LocalDisk):
+    """Faults concern files whose name ends in `.log`; everything else works."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+        self.fails_to_sync = False
+        self.may_sync = threading.Event()
+        self.may_sync.set()
+        self.syncs = 0
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
+        file = super().open(path, create=create)
+        return FaultyFile(file, self) if path.endswith(".log") else file
+
+
+class FaultyFile:
+    def __init__(self, file: Any, disk: FaultyDisk) -> None:
+        self._file = file
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def pwrite(self, data: ReadableBuffer, position: int) -> int:
+        if self._disk.is_full:
+            if len(data) > 10:
+                # As a real disk does: what fits is written, and the next write fails.
+                self._file.pwrite(memoryview(data)[:10], position)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return int(self._file.pwrite(data, position))
+
+    def datasync(self) -> None:
+        self._disk.may_sync.wait(30)
+        if self._disk.fails_to_sync:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._disk.syncs += 1
+        self._file.datasync()
