@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from riverlog.cli.commands import app
 
+NOTHING: Mapping[str, str] = {}
 EXECUTABLE = str(Path(sysconfig.get_path("scripts")) / "riverlog")
 
 
@@ -44,7 +46,7 @@ class CommandLine:
         assert result.exit_code == code, f"exit code {result.exit_code}: {result.stderr}{result.exception!r}"
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
-    def execute(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Outcome:
+    def execute(self, *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] = NOTHING) -> Outcome:
         """Run the installed executable."""
         done = subprocess.run(
             [EXECUTABLE, *arguments],

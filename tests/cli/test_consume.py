@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from riverlog.testing import Broker
 from tests.cli.running import EXECUTABLE, CommandLine
 
 BASE_MS = 1_700_000_000_000
@@ -163,6 +164,27 @@ def test_the_tail_is_prompt(riverlog: CommandLine) -> None:
     assert time.monotonic() - started < 1.0
     process.kill()
     process.communicate()
+
+
+def test_a_tail_outlives_a_restart_of_the_broker() -> None:
+    with Broker() as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic()
+        riverlog.produce(topic, "before")
+        process = _start(riverlog, "consume", topic, "--from", "start")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"before\n"
+
+        broker.kill()
+        assert process.stderr is not None
+        assert b"the connection is lost" in process.stderr.readline()
+        broker.restart()
+        riverlog.produce(topic, "after")
+
+        assert process.stdout.readline() == b"after\n"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=15)
+        assert process.returncode == 0
 
 
 def _start(riverlog: CommandLine, *arguments: str) -> subprocess.Popen[bytes]:

@@ -2,10 +2,12 @@
 
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
 from riverlog.cli.commands import COMMANDS
+from riverlog.cli.connection import client_properties
 from tests.cli.running import CommandLine, python_imports
 
 
@@ -87,6 +89,22 @@ def test_wrong_credentials_are_exit_code_3(riverlog: CommandLine) -> None:
     assert "credentials" in outcome.stderr
 
 
+def test_client_properties_come_from_a_file_and_over_it_from_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("# mine\n\nsasl.username = me\n! also\nclient.id=a=b\n")
+
+    assert client_properties(path, ["sasl.username=you"]) == {"sasl.username": "you", "client.id": "a=b"}
+
+
+def test_a_file_of_client_properties_is_used(riverlog: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("no.such.property=1\n")
+
+    assert "no.such.property" in riverlog("topic", "list", "--client-config", str(path), code=2).stderr
+    path.write_text("nonsense\n")
+    assert f"{path}:1" in riverlog("topic", "list", "--client-config", str(path), code=2).stderr
+
+
 def test_the_executable_reports_without_a_traceback(riverlog: CommandLine) -> None:
     outcome = riverlog.execute("topic", "describe", "cli-never-created")
 
@@ -96,7 +114,7 @@ def test_the_executable_reports_without_a_traceback(riverlog: CommandLine) -> No
 
 
 def test_the_traceback_can_be_had(riverlog: CommandLine) -> None:
-    outcome = riverlog.execute("topic", "describe", "cli-never-created", RIVERLOG_DEBUG="1")
+    outcome = riverlog.execute("topic", "describe", "cli-never-created", environ={"RIVERLOG_DEBUG": "1"})
 
     assert outcome.code == 1
     assert "Traceback" in outcome.stderr
@@ -128,10 +146,18 @@ def test_version_names_what_is_installed(riverlog: CommandLine) -> None:
 
     assert set(versions) == {"riverlog", "python", "confluent-kafka", "librdkafka"}
     assert riverlog("version", "--short").stdout.strip() == versions["riverlog"]
+    assert riverlog("--version").stdout == f"riverlog {versions['riverlog']}\n"
+
+
+def test_completion_completes_commands(riverlog: CommandLine) -> None:
+    typed = {"_RIVERLOG_COMPLETE": "complete_bash", "COMP_WORDS": "riverlog topic de", "COMP_CWORD": "2"}
+
+    assert riverlog.execute(environ=typed).stdout.split() == ["describe", "delete"]
 
 
 def test_completion_can_be_shown(riverlog: CommandLine) -> None:
-    outcome = riverlog.execute("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    named_shell = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    outcome = riverlog.execute("--show-completion", "bash", environ=named_shell)
 
     assert outcome.code == 0
     assert "_RIVERLOG_COMPLETE" in outcome.stdout

@@ -1,13 +1,16 @@
 """`riverlog produce` on a real broker."""
 
 import json
+import os
+import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from riverlog.records.murmur2 import partition_for_key
-from tests.cli.running import CommandLine
+from tests.cli.running import EXECUTABLE, CommandLine
 
 JAVA_PLACEMENT = json.loads(Path(__file__).with_name("java_key_placement.json").read_text())
 
@@ -160,3 +163,26 @@ def test_a_large_record_passes_where_the_topic_allows_it(riverlog: CommandLine) 
     riverlog.produce(topic, "x" * 3_000_000)
 
     assert len(riverlog.consume(topic).stdout) == 3_000_001
+
+
+def test_an_interrupt_waits_for_what_was_sent(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+    process = subprocess.Popen(
+        [EXECUTABLE, "produce", topic],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **riverlog.environment},
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"sent before the interrupt\n")
+    process.stdin.flush()
+    assert (
+        riverlog("consume", topic, "--from", "start", "--count", "1").stdout == "sent before the interrupt\n"
+    )
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"1 of 1 records delivered" in errors
+    assert b"Traceback" not in errors

@@ -6,11 +6,12 @@ The table below is the whole list of commands. A module is imported when its com
 import sys
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from riverlog import __version__
 from riverlog.cli.failures import ExitCode, is_usage_error, report, report_usage_error
 
 COMMANDS = {
@@ -99,8 +100,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"riverlog {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def riverlog() -> None:
+def riverlog(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit."),
+    ] = False,
+) -> None:
     """A distributed commit log that speaks Apache Kafka's protocol.
 
     Commands talk to the broker of -b HOST:PORT or RIVERLOG_BOOTSTRAP,

@@ -81,6 +81,14 @@ class Connection:
         if self.last_error is not None and self.last_error.name() in ("_AUTHENTICATION", "_SSL"):
             raise from_kafka(self.last_error)
 
+    def take_loss(self) -> "KafkaError | None":
+        """The complaint that no broker can be reached, if there has been one since the last call."""
+        error = self.last_error
+        if error is None or error.name() != "_ALL_BROKERS_DOWN":
+            return None
+        self.last_error = None
+        return error
+
     def failure(self, error: "KafkaError", doing: str = "") -> CommandError:
         """The failure for `error`, with the client's background complaint when that is the real reason."""
         failure = from_kafka(error, doing)

@@ -122,7 +122,7 @@ def report_usage_error(error: Any) -> None:
 
 
 def _reason(error: "KafkaError") -> str:
-    text = error.str().strip().rstrip(".")
+    text = error.str().strip().rstrip(".").removeprefix("Broker: ").removeprefix("Local: ")
     number = error.code()
     if number > 0 and number in _BROKER_CODES:
         name = ErrorCode(number).name
@@ -147,7 +147,7 @@ def _silence_stdout() -> None:
 
 _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
 _CHECK_CREDENTIALS = "check the credentials in --client-config, and what this user may do"
-_CHECK_ADDRESS = "check -b/--bootstrap-server and that the broker is up, or allow more time with --timeout"
+CHECK_ADDRESS = "check -b/--bootstrap-server and that the broker is up, or allow more time with --timeout"
 _CHECK_NAME = "see what is there with `riverlog topic list`"
 
 _MEANINGS: dict[str, tuple[ExitCode, str]] = {
@@ -183,7 +183,7 @@ _MEANINGS: dict[str, tuple[ExitCode, str]] = {
             "BROKER_NOT_AVAILABLE",
             "COORDINATOR_NOT_AVAILABLE",
         ),
-        (ExitCode.CONNECTION, _CHECK_ADDRESS),
+        (ExitCode.CONNECTION, CHECK_ADDRESS),
     ),
     "_INVALID_ARG": (
         ExitCode.USAGE,

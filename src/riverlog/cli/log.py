@@ -13,7 +13,7 @@ import typer
 from riverlog.cli.failures import CommandError, ExitCode, usage
 from riverlog.cli.log_rows import rows_of
 from riverlog.cli.options import OutputFormat, OutputOption
-from riverlog.cli.output import human_bytes, progress, remark, show_rows, show_stream, warn
+from riverlog.cli.output import counted, human_bytes, progress, remark, show_rows, show_stream, warn
 
 if TYPE_CHECKING:
     from riverlog.model.disk import Disk
@@ -63,7 +63,7 @@ def verify(paths: PathsArgument, output: OutputOption = OutputFormat.TABLE) -> N
     rows = [{"file": each.path, "position": each.position, "problem": each.message} for each in findings]
     show_rows(rows, output)
     size = sum(each.size_bytes for each in checked)
-    remark(f"{len(checked)} files, {human_bytes(size)}: {len(findings)} problems")
+    remark(f"{counted(len(checked), 'file')}, {human_bytes(size)}: {counted(len(findings), 'problem')}")
     if findings:
         raise typer.Exit(ExitCode.FAILURE)
     if not checked:

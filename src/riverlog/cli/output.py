@@ -105,6 +105,10 @@ def human_bytes(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _cell(key: str, value: object) -> str:
     from rich.markup import escape
 

@@ -5,6 +5,7 @@ a pipe sees records as they come and a bulk read is written in large pieces.
 """
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from riverlog.cli.cluster import partitions_of
 from riverlog.cli.connection import Connection
+from riverlog.cli.failures import CHECK_ADDRESS, CommandError, ExitCode
 from riverlog.cli.output import Progress, progress, warn
 from riverlog.cli.positions import Reading, parse_position, resolve
 from riverlog.cli.record_format import Writer
@@ -134,6 +136,7 @@ class _Run:
         self._held = sum(each.held.end - each.first_offset for each in readings or ())
         self._at_end: set[int] = set()
         self._written = 0
+        self._lost_since: float | None = None
 
     def read(self) -> None:
         # At a terminal the records themselves are the progress.
@@ -144,8 +147,9 @@ class _Run:
                     room = min(room, self._limits.count - self._written)
                 first = self._consumer.poll(POLL_S)
                 if first is None:
-                    self._connection.raise_if_refused()
+                    self._note_silence()
                 else:
+                    self._lost_since = None
                     # Then what is at hand: asking for many with a time-out would hold back the first.
                     self._take([first, *(self._consumer.consume(room - 1, 0) if room > 1 else ())], bar)
 
@@ -182,6 +186,17 @@ class _Run:
                 self._consumer.store_offsets(message=message)
         self._written += len(written)
         bar.advance(len(written))
+
+    def _note_silence(self) -> None:
+        """Nothing has come: because there is nothing, or because there is no broker any more."""
+        self._connection.raise_if_refused()
+        error = self._connection.take_loss()
+        if error is not None and self._lost_since is None:
+            self._lost_since = time.monotonic()
+            warn(f"the connection is lost ({error.str()}); trying again")
+        lost_s = 0.0 if self._lost_since is None else time.monotonic() - self._lost_since
+        if self._limits.exit_at_end and lost_s > self._connection.timeout_s:
+            raise CommandError("the broker has not come back", remedy=CHECK_ADDRESS, code=ExitCode.CONNECTION)
 
     def _note_progress(self, partition: int, offset: int) -> None:
         self._at_end.discard(partition)
