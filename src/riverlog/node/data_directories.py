@@ -12,9 +12,11 @@ from typing import TypeVar
 from uuid import UUID
 
 from riverlog.broker.handlers.describe_log_dirs import DescribedDirectory
+from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.strays import stray_logs
 from riverlog.model.clock import Clock
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.log import Log
 from riverlog.storage.log_directory import LogDirectory
@@ -91,6 +93,17 @@ class DataDirectories:
             unused = hosted if wanted is None else hosted.intersection(wanted)
             sizes.update((each, 0) for each in sorted(unused) if self._directory_of(each) is None)
         return DescribedDirectory(directory.path, sizes, directory.total_bytes, directory.free_bytes)
+
+    def remove_strays(self, image: ClusterImage, node_id: NodeId) -> None:
+        """Delete the logs of topics that were deleted without this node getting round to it.
+
+        Only names are compared here; a log whose topic was made again is found out when it is opened.
+        """
+        for directory in self.online:
+            found = ((each, None) for each in directory.partitions())
+            for stray in stray_logs(image, node_id, found):
+                _logger.warning("%s/%s belongs to no topic any more; it is removed", directory.path, stray)
+                self.delete_log(stray)
 
     async def recover(self) -> None:
         """Open every log that was not closed cleanly; before anything is served."""

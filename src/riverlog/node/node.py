@@ -116,6 +116,7 @@ class Node:
         replicas = ReplicaSet(self.config.node_id, directories, flusher, self._live_config.log_config)
         follower.subscribe(replicas.apply)
         await follower.start()
+        directories.remove_strays(follower.image, self.config.node_id)
         await directories.recover()
         await self._serve(store, replicas, directories)
         self._start_duties(directories)
