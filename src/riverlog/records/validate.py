@@ -26,7 +26,7 @@ from riverlog.records.record_area import decode_area
 from riverlog.records.record_checks import Checked, check_records
 from riverlog.records.rules import Accepted, BatchRules, Rejected, TimestampType
 
-__all__ = ["Accepted", "BatchRules", "Rejected", "TimestampType", "validate"]
+__all__ = ["Accepted", "BatchRules", "Rejected", "TimestampType", "trust", "validate"]
 
 
 def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Accepted | Rejected:
@@ -46,6 +46,14 @@ def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Ac
     if _records_matter(header, target, rules, now_ms):
         return _judge_records(view, header, target, rules, now_ms)
     return _accepted(view, header, rules, now_ms, header.max_timestamp_ms)
+
+
+def trust(data: memoryview, rules: BatchRules) -> Accepted | Rejected:
+    """A batch that this broker has built itself, which may be a control batch; only its size is judged."""
+    header = batches.read_header(data)
+    if header.size_bytes > rules.max_batch_bytes:
+        return _too_large(header.size_bytes, rules)
+    return Accepted(data, ((0, header),), header.record_count, header.max_timestamp_ms)
 
 
 def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader | Rejected:

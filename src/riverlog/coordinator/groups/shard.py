@@ -1,0 +1,112 @@
+"""One shard of the group coordinator: all groups of one partition of `__consumer_offsets`.
+
+Composes the offsets with the kinds of groups and sends each record, timer and change of the cluster where it
+belongs. It decides nothing itself. A group id belongs to one kind at a time; the kinds see to that.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from riverlog.coordinator.effects import NOTHING, Effects, Producer, TimerKey
+from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Group, GroupKind
+from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
+from riverlog.coordinator.records_format.formats import (
+    GROUP_FORMATS,
+    GroupRecord,
+    UnknownVersion,
+    decode_key,
+    decode_value,
+    kind_of,
+)
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.config.group_config import GroupConfig
+from riverlog.wire.codec import MalformedMessage
+
+_logger = logging.getLogger(__name__)
+
+
+class GroupShard:
+    """`image` is the cluster as the latest decision saw it."""
+
+    def __init__(self, config: GroupConfig, image: ClusterImage) -> None:
+        self.config = config
+        self.image = image
+        self.offsets = Offsets(self, OffsetRules.of(config))
+        # Kinds of groups, in the order in which a group id is looked up.
+        self.kinds: tuple[GroupKind, ...] = ()
+        self._kind_of_record: dict[GroupRecord, GroupKind] = {
+            record: kind for kind in self.kinds for record in kind.records
+        }
+
+    def group(self, group_id: str) -> Group | None:
+        """The group, if there is one: with members, or with committed offsets alone."""
+        for kind in self.kinds:
+            group = kind.get(group_id)
+            if group is not None:
+                return group
+        return SIMPLE_GROUP if self.offsets.has_any(group_id) else None
+
+    def group_ids(self) -> Iterable[str]:
+        ids = set(self.offsets.table.group_ids())
+        for kind in self.kinds:
+            ids.update(kind.group_ids())
+        return sorted(ids)
+
+    def replay(
+        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+    ) -> None:
+        number = kind_of(key)
+        try:
+            if number == GroupRecord.OFFSET_COMMIT or number == GroupRecord.OFFSET_COMMIT_V0:
+                self.offsets.replay(key, value, offset=offset, producer=producer)
+                return
+            if number is None or number not in GROUP_FORMATS:
+                _logger.warning("a record of unknown kind %s at offset %d is passed over", number, offset)
+                return
+            record = GroupRecord(number)
+            kind = self._kind_of_record.get(record)
+            if kind is not None:
+                key_class, value_class = GROUP_FORMATS[record]
+                decoded = None if value is None else decode_value(value_class, value)
+                kind.replay(
+                    record, decode_key(key_class, key), decoded, offset=offset, timestamp_ms=timestamp_ms
+                )
+        except (MalformedMessage, UnknownVersion) as error:
+            _logger.warning("a record at offset %d cannot be read and is passed over: %s", offset, error)
+
+    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+        self.offsets.replay_end_marker(producer, committed=committed)
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        return _together([self.offsets.on_loaded(now_ms), *(kind.on_loaded(now_ms) for kind in self.kinds)])
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
+        owners: Iterable[Callable[[TimerKey, int], Effects | None]] = (
+            self.offsets.on_timer,
+            *(kind.on_timer for kind in self.kinds),
+        )
+        for on_timer in owners:
+            effects = on_timer(key, now_ms)
+            if effects is not None:
+                return effects
+        raise AssertionError(f"nobody owns the timer {key!r}")
+
+    def on_image(self, new: ClusterImage, now_ms: int) -> Effects:
+        """The cluster has changed: topics came, went or grew."""
+        old, self.image = self.image, new
+        gone = frozenset(old.topic_names.keys() - new.topic_names.keys())
+        names = frozenset(old.topic_names[topic_id] for topic_id in gone)
+        return _together(
+            [
+                self.offsets.decide_topics_deleted(names) if names else NOTHING,
+                *(kind.on_image(old, new, now_ms) for kind in self.kinds),
+            ]
+        )
+
+
+def _together(effects: Iterable[Effects]) -> Effects:
+    total = NOTHING
+    for each in effects:
+        if each is not NOTHING:
+            total = total + each
+    return total

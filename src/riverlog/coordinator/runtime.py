@@ -1,0 +1,197 @@
+"""The runtime of a coordinator: one shard for each partition of its internal topic that this node leads.
+
+Loads a shard when it is first needed, or all at a start, answers COORDINATOR_LOAD_IN_PROGRESS meanwhile and
+NOT_COORDINATOR for what it does not lead, and lets go of a shard with the leadership or the topic. Not here:
+what a shard decides, and the making of the internal topic.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+from riverlog.coordinator.effects import Effects, Producer, Token
+from riverlog.coordinator.hashing import partition_for
+from riverlog.coordinator.hosted_shard import Answer, HostedShard, HostingRules
+from riverlog.coordinator.loading import PIECE_BYTES, Loading
+from riverlog.coordinator.shard import Shard
+from riverlog.coordinator.timers import Timers
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.clock import Clock
+from riverlog.model.disk import FileSlice
+from riverlog.model.errors import ErrorCode, RiverlogError
+from riverlog.records.batch import CorruptBatch
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.roles import Leader
+
+S = TypeVar("S", bound=Shard)
+R = TypeVar("R")
+
+READ_AT_ONCE_BYTES: Final = PIECE_BYTES
+"""A log up to this size is replayed within the first request; a longer one in the background."""
+
+_logger = logging.getLogger(__name__)
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        topic: str,
+        replicas: ReplicaSet,
+        new_shard: Callable[[int], S],
+        *,
+        clock: Clock,
+        read: Callable[[FileSlice], Awaitable[bytes]],
+        rules: HostingRules = HostingRules(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self.topic = topic
+        self._replicas = replicas
+        self._new_shard = new_shard
+        self._clock = clock
+        self._read = read
+        self._rules = rules
+        self._timers = Timers(clock)
+        self._partitions = 0
+        self._topic_id: UUID | None = None
+        self._hosted: dict[int, HostedShard[S]] = {}
+        self._loading: dict[int, asyncio.Task[None]] = {}
+
+    @property
+    def partition_count(self) -> int:
+        """0 while the internal topic does not exist."""
+        return self._partitions
+
+    def partition_for(self, key: str) -> int:
+        """Where a group or transactional id belongs; the topic must exist."""
+        return partition_for(key, self._partitions) if self._partitions else 0
+
+    def run(self, index: int, decide: Callable[[S, Token[R], int], Effects]) -> Answer[R]:
+        """Take a decision for a request: the future of its reply, or of the error.
+
+        `decide` gets the shard, a token for the request and the wall time. Whichever decision puts a reply to
+        the token among its effects, this one or a later one, answers the request.
+        """
+        hosted = self._find(index)
+        return _answered(hosted) if isinstance(hosted, ErrorCode) else hosted.run(decide)
+
+    def ask(self, index: int, query: Callable[[S], R]) -> Answer[R]:
+        """Look something up; the answer waits until what it rests on is committed."""
+        hosted = self._find(index)
+        return _answered(hosted) if isinstance(hosted, ErrorCode) else hosted.ask(query)
+
+    def write_marker(
+        self, index: int, producer: Producer, coordinator_epoch: int, *, commit: bool
+    ) -> Answer[None]:
+        """End a producer's transaction in a partition of the internal topic. None: the marker is there."""
+        hosted = self._find(index)
+        if isinstance(hosted, ErrorCode):
+            return _answered(hosted)
+        return hosted.write_marker(producer, coordinator_epoch, commit=commit)
+
+    def for_each(self, decide: Callable[[S, int], Effects]) -> None:
+        """A decision in every shard that is loaded; nobody waits for it."""
+        for hosted in tuple(self._hosted.values()):
+            if hosted.is_leader:
+                hosted.decide(decide)
+
+    def ask_each(self, query: Callable[[S], R]) -> list[Answer[R]]:
+        """Look something up in each shard that this node leads, loaded or not."""
+        answers = []
+        for index in range(self._partitions):
+            answer = self.ask(index, query)
+            if not (answer.done() and answer.result() is ErrorCode.NOT_COORDINATOR):
+                answers.append(answer)
+        return answers
+
+    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Follow the cluster image; call after the replicas have taken it over."""
+        topic = new.topics.get(self.topic)
+        topic_id = None if topic is None else topic.topic_id
+        if topic_id != self._topic_id:
+            for index in list(self._hosted):
+                self._let_go(index)
+            for task in self._loading.values():
+                task.cancel()
+            self._topic_id = topic_id
+        self._partitions = 0 if topic is None else len(topic.partitions)
+        for index, hosted in list(self._hosted.items()):
+            if not hosted.is_leader:
+                self._let_go(index)
+
+    async def load_all(self) -> None:
+        """Load every shard that this node leads, so that its timers run though nobody asks for it."""
+        for index in range(self._partitions):
+            if self._find(index) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                await asyncio.wait([self._loading[index]])
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        loading = list(self._loading.values())
+        for task in loading:
+            task.cancel()
+        await asyncio.gather(*loading, return_exceptions=True)
+        for index in list(self._hosted):
+            self._let_go(index)
+        self._timers.close()
+
+    def _find(self, index: int) -> HostedShard[S] | ErrorCode:
+        hosted = self._hosted.get(index)
+        if hosted is not None:
+            if hosted.is_leader:
+                return hosted
+            self._let_go(index)
+        if index in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if not 0 <= index < self._partitions:
+            return ErrorCode.NOT_COORDINATOR
+        partition = self._replicas.find(self.topic, index)
+        if isinstance(partition, ErrorCode) or not isinstance(partition.role, Leader):
+            return ErrorCode.NOT_COORDINATOR
+        return self._load(index, partition)
+
+    def _load(self, index: int, partition: Partition) -> HostedShard[S] | ErrorCode:
+        shard = self._new_shard(index)
+        loading = Loading(partition.log, shard)
+        hosted = HostedShard(index, partition, shard, self._timers, self._clock, self._rules)
+        if loading.bytes_left > READ_AT_ONCE_BYTES:
+            task = asyncio.create_task(self._load_slowly(hosted, loading), name=f"load {self.topic}-{index}")
+            self._loading[index] = task
+            task.add_done_callback(partial(self._on_load_ended, index))
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        try:
+            while (piece := loading.next_piece()) is not None:
+                loading.replay(piece.file.pread(piece.length, piece.position))
+        except (RiverlogError, CorruptBatch) as error:
+            _logger.error("%s-%d cannot be loaded: %s", self.topic, index, error)
+            return ErrorCode.NOT_COORDINATOR
+        self._host(hosted)
+        return hosted
+
+    async def _load_slowly(self, hosted: HostedShard[S], loading: Loading) -> None:
+        while (piece := loading.next_piece()) is not None:
+            loading.replay(await self._read(piece))
+        if isinstance(hosted.partition.role, Leader):
+            self._host(hosted)
+
+    def _host(self, hosted: HostedShard[S]) -> None:
+        self._hosted[hosted.index] = hosted
+        hosted.begin()
+
+    def _on_load_ended(self, index: int, task: "asyncio.Task[None]") -> None:
+        if self._loading.get(index) is task:
+            del self._loading[index]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _logger.error("%s-%d cannot be loaded: %s", self.topic, index, error, exc_info=error)
+
+    def _let_go(self, index: int) -> None:
+        self._hosted.pop(index).close()
+
+
+def _answered(error: ErrorCode) -> "Answer[R]":
+    answer: Answer[R] = asyncio.get_running_loop().create_future()
+    answer.set_result(error)
+    return answer
