@@ -1,0 +1,197 @@
+"""The controller carries decisions out: in one step, fenced, and seen when the call returns."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from riverlog.controller.controller import ConfigChange
+from riverlog.controller.decisions import Refusal
+from riverlog.controller.deletion import Doomed
+from riverlog.controller.growth import Growth
+from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.metadata import layout
+from riverlog.metadata.embedded_store import EmbeddedStore
+from riverlog.metadata.image import ConfigResource, PartitionImage, ResourceType
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+from riverlog.model.metadata_store import BadVersionError
+from tests.metadata.cluster_parts import Parts, running
+
+
+def run(scenario: Callable[[Parts], Awaitable[None]], brokers: int = 1) -> None:
+    async def main() -> None:
+        async with running(brokers=brokers) as parts:
+            await scenario(parts)
+
+    asyncio.run(main())
+
+
+def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
+    async def scenario(parts: Parts) -> None:
+        [plan] = await parts.controller.create_topics([NewTopic("t", 2, configs={"retention.ms": "5"})])
+        assert isinstance(plan, TopicPlan)
+        image = parts.follower.image
+        assert image.topics["t"].topic_id == plan.topic_id
+        assert image.partition("t", 1) == PartitionImage((NodeId(1),), (NodeId(1),), NodeId(1), 0, 0)
+        assert image.topic_config("t") == {"retention.ms": "5"}
+
+    run(scenario)
+
+
+def test_the_store_holds_a_topic_in_kafkas_layout() -> None:
+    async def scenario(parts: Parts) -> None:
+        await parts.controller.create_topics([NewTopic("t", 1, 2, configs={"retention.ms": "5"})])
+        tree = await parts.store.tree("/")
+        topic = json.loads(tree["/brokers/topics/t"].data)
+        assert set(topic) == {"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"}
+        assert len(topic["partitions"]["0"]) == 2
+        state = json.loads(tree["/brokers/topics/t/partitions/0/state"].data)
+        assert state["leader"] == topic["partitions"]["0"][0]
+        assert sorted(state["isr"]) == [1, 2]
+        assert json.loads(tree["/config/topics/t"].data) == {"version": 1, "config": {"retention.ms": "5"}}
+        assert json.loads(tree["/controller"].data)["brokerid"] == 1
+        assert tree["/controller_epoch"].data == b"1"
+
+    run(scenario, brokers=2)
+
+
+def test_validation_only_changes_nothing() -> None:
+    async def scenario(parts: Parts) -> None:
+        before = parts.follower.image
+        [plan] = await parts.controller.create_topics([NewTopic("t", 2)], validate_only=True)
+        assert isinstance(plan, TopicPlan)
+        assert parts.follower.image is before
+        assert await parts.store.get(layout.topic("t")) is None
+
+    run(scenario)
+
+
+def test_topics_of_one_request_come_in_one_step() -> None:
+    async def scenario(parts: Parts) -> None:
+        seen: list[int] = []
+        parts.follower.subscribe(lambda old, new: seen.append(len(new.topics)))
+        await parts.controller.create_topics([NewTopic(f"t{n}") for n in range(5)] + [NewTopic("a b")])
+        assert seen == [5]
+
+    run(scenario)
+
+
+def test_of_two_who_create_the_same_topic_at_once_one_is_told_that_it_exists() -> None:
+    async def scenario(parts: Parts) -> None:
+        outcomes = await asyncio.gather(*(parts.controller.create_topics([NewTopic("t")]) for _ in range(4)))
+        refusals = [outcome for [outcome] in outcomes if isinstance(outcome, Refusal)]
+        assert [refusal.error for refusal in refusals] == [ErrorCode.TOPIC_ALREADY_EXISTS] * 3
+
+    run(scenario)
+
+
+def test_a_caller_that_goes_away_does_not_leave_a_half_seen_topic() -> None:
+    async def scenario(parts: Parts) -> None:
+        caller = asyncio.create_task(parts.controller.create_topics([NewTopic("t")]))
+        await asyncio.sleep(0)
+        caller.cancel()
+        [outcome] = await parts.controller.create_topics([NewTopic("t")])
+        assert isinstance(outcome, Refusal)
+        assert outcome.error == ErrorCode.TOPIC_ALREADY_EXISTS
+
+    run(scenario)
+
+
+def test_growth_keeps_the_partitions_that_are_there() -> None:
+    async def scenario(parts: Parts) -> None:
+        await parts.controller.create_topics([NewTopic("t", 9)])
+        before = parts.follower.image.topics["t"]
+        await parts.controller.create_partitions([Growth("t", 12)])
+        after = parts.follower.image.topics["t"]
+        assert after.topic_id == before.topic_id
+        assert len(after.partitions) == 12
+        assert after.partitions[:9] == before.partitions
+
+    run(scenario)
+
+
+def test_a_deleted_topic_leaves_nothing_in_the_store() -> None:
+    async def scenario(parts: Parts) -> None:
+        before = await parts.store.tree("/")
+        await parts.controller.create_topics([NewTopic("t", 12, configs={"a": "b"}), NewTopic("u", 1)])
+        await parts.controller.delete_topics([Doomed("t"), Doomed("u"), Doomed("none")])
+        assert await parts.store.tree("/") == before
+        assert parts.follower.image.topics == {}
+        assert parts.follower.image.topic_names == {}
+        assert parts.follower.image.configs == {}
+
+    run(scenario)
+
+
+def test_configs_are_decided_on_what_the_write_is_based_on() -> None:
+    async def scenario(parts: Parts) -> None:
+        resource = ConfigResource(ResourceType.BROKER, "")
+
+        def counted(number: int) -> ConfigChange:
+            return ConfigChange(
+                resource, lambda image: {**image.configs.get(resource, {}), f"key{number}": "x"}
+            )
+
+        await asyncio.gather(*(parts.controller.alter_configs([counted(n)]) for n in range(5)))
+        assert parts.follower.image.broker_config(None) == {f"key{n}": "x" for n in range(5)}
+        await parts.controller.alter_configs([ConfigChange(resource, lambda image: {})])
+        assert parts.follower.image.configs == {}
+
+    run(scenario)
+
+
+def test_a_refused_change_leaves_the_others_of_its_request_alone() -> None:
+    async def scenario(parts: Parts) -> None:
+        refusal = Refusal(ErrorCode.INVALID_CONFIG, "no")
+        outcomes = await parts.controller.alter_configs(
+            [
+                ConfigChange(ConfigResource(ResourceType.GROUP, "a/b"), lambda image: {"x": "1"}),
+                ConfigChange(ConfigResource(ResourceType.TOPIC, "t"), lambda image: refusal),
+            ]
+        )
+        assert outcomes == [None, refusal]
+        assert list(parts.follower.image.configs) == [ConfigResource(ResourceType.GROUP, "a/b")]
+
+    run(scenario)
+
+
+def test_a_controller_that_was_replaced_can_change_nothing() -> None:
+    async def scenario(parts: Parts) -> None:
+        await parts.store.set(layout.CONTROLLER_EPOCH, b"2")
+        with pytest.raises(BadVersionError):
+            await parts.controller.create_topics([NewTopic("t")])
+        assert await parts.store.get(layout.topic("t")) is None
+
+    run(scenario)
+
+
+def test_each_start_has_an_epoch_of_its_own(tmp_path: Path) -> None:
+    async def main() -> None:
+        for epoch in (b"1", b"2", b"3"):
+            store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+            async with running(store) as parts:
+                node = await parts.store.get(layout.CONTROLLER_EPOCH)
+                assert node is not None
+                assert node.data == epoch
+                assert parts.follower.image.controller_id == 1
+
+    asyncio.run(main())
+
+
+def test_ten_thousand_partitions_are_created_found_again_and_deleted(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = str(tmp_path / "m.sqlite")
+        async with running(await EmbeddedStore.open(path)) as parts:
+            await parts.controller.create_topics([NewTopic("t", 9_999)])
+            await parts.controller.create_partitions([Growth("t", 15_000)])
+        async with running(await EmbeddedStore.open(path)) as parts:
+            partitions = parts.follower.image.topics["t"].partitions
+            assert len(partitions) == 15_000
+            assert len({id(partition) for partition in partitions}) <= 2, "idle partitions share one state"
+            await parts.controller.delete_topics([Doomed("t")])
+            assert parts.follower.image.topics == {}
+
+    asyncio.run(main())
