@@ -12,7 +12,14 @@ from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.appends import OffsetOutOfRange
-from riverlog.wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from riverlog.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+
+_TOLD_THE_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,8 @@ class FetchLimits:
     max_bytes: int
     is_read_committed: bool
     claims_to_be_replica: bool
+    tells_leader: bool
+    """Who leads is told to a client that asks the wrong broker, or with an old epoch (KIP-951)."""
 
 
 class PartitionRead(NamedTuple):
@@ -47,6 +56,7 @@ class FetchReader:
     def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
         result = FetchReads()
         left = limits.max_bytes
+        unknown: list[PartitionRead] = []
         for each in wanted:
             partition = self._find(each)
             if isinstance(partition, Partition):
@@ -56,17 +66,25 @@ class FetchReader:
                 result.reads.append(PartitionRead(each, data, partition))
             else:
                 data = unreadable(each, partition)
-                result.reads.append(PartitionRead(each, data, None))
+                unknown.append(PartitionRead(each, data, None))
             if data.error_code or data.diverging_epoch.end_offset >= 0:
                 result.must_answer = True
             elif data.records:
                 size_bytes = data.records.length  # type: ignore[union-attr]
                 result.size_bytes += size_bytes
                 left = max(0, left - size_bytes)
+            if (
+                data.error_code in _TOLD_THE_LEADER
+                and limits.tells_leader
+                and isinstance(partition, Partition)
+            ):
+                epoch = partition.leader_epoch
+                data.current_leader = LeaderIdAndEpoch(leader_id=self._replicas.node_id, leader_epoch=epoch)
+        result.reads += unknown  # Kafka, too, puts them after the others.
         return result
 
     def _find(self, wanted: Wanted) -> Partition | ErrorCode:
-        if wanted.topic:
+        if wanted.topic is not None:
             return self._replicas.find(wanted.topic, wanted.index)
         return self._replicas.find_by_id(wanted.topic_id, wanted.index)
 
@@ -80,7 +98,7 @@ def _read_partition(
         # stranger, and let it move no watermark.
         known_epoch = wanted.current_leader_epoch is not None
         refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if refusal is None and wanted.max_bytes < 0:
+    if refusal is None and min(wanted.max_bytes, left) < 0:
         refusal = ErrorCode.UNKNOWN_SERVER_ERROR
     if refusal is not None:
         return _error(wanted, refusal)

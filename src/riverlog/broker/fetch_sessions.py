@@ -38,25 +38,28 @@ class Wanted:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: UUID | None, partition: FetchPartition) -> None:
+    def __init__(self, topic: str | None, topic_id: UUID | None, partition: FetchPartition) -> None:
+        """Known by its topic's name or, with no name, by its topic's id."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = partition.partition
         self.told_high_watermark = -1
         self.told_log_start = -1
-        self.update(partition)
+        self.fetch_offset = partition.fetch_offset
+        self.max_bytes = partition.partition_max_bytes
+        self.current_leader_epoch = epoch_or_none(partition.current_leader_epoch)
+        self.last_fetched_epoch = epoch_or_none(partition.last_fetched_epoch)
 
     @property
     def key(self) -> tuple[str | UUID | None, int]:
-        return self.topic or self.topic_id, self.index
+        return self.topic_id if self.topic is None else self.topic, self.index
 
-    def update(self, partition: FetchPartition) -> None:
-        self.fetch_offset = partition.fetch_offset
-        self.max_bytes = partition.partition_max_bytes
-        self.current_leader_epoch = (
-            None if partition.current_leader_epoch < 0 else partition.current_leader_epoch
-        )
-        self.last_fetched_epoch = None if partition.last_fetched_epoch < 0 else partition.last_fetched_epoch
+    def take_over(self, newer: "Wanted") -> None:
+        """What the client asks for changes; what it has been told does not."""
+        self.fetch_offset = newer.fetch_offset
+        self.max_bytes = newer.max_bytes
+        self.current_leader_epoch = newer.current_leader_epoch
+        self.last_fetched_epoch = newer.last_fetched_epoch
 
     def note(self, data: PartitionData) -> bool:
         """Remember what a reply says; whether it says anything that the client does not know."""
@@ -74,6 +77,20 @@ class Wanted:
         return is_news
 
 
+def wanted_by(request: FetchRequest, *, by_id: bool) -> list[Wanted]:
+    """The partitions that a request names."""
+    return [
+        Wanted(None if by_id else topic.topic, topic.topic_id, partition)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+
+
+def epoch_or_none(epoch: int) -> int | None:
+    """-1 stands for an epoch that is not known; anything else is a claim, however odd."""
+    return None if epoch == -1 else epoch
+
+
 class FetchSession:
     __slots__ = ("created_ms", "epoch", "id", "used_ms", "uses_topic_ids", "wanted")
 
@@ -88,17 +105,14 @@ class FetchSession:
         self.wanted = {each.key: each for each in wanted}
 
     def update(self, request: FetchRequest) -> None:
-        for topic in request.topics:
-            for partition in topic.partitions:
-                key = (topic.topic or topic.topic_id, partition.partition)
-                known = self.wanted.get(key)
-                if known is None:
-                    self.wanted[key] = Wanted(topic.topic, topic.topic_id, partition)
-                else:
-                    known.update(partition)
+        for wanted in wanted_by(request, by_id=self.uses_topic_ids):
+            known = self.wanted.setdefault(wanted.key, wanted)
+            if known is not wanted:
+                known.take_over(wanted)
         for forgotten in request.forgotten_topics_data:
+            topic = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                self.wanted.pop((forgotten.topic or forgotten.topic_id, index), None)
+                self.wanted.pop((topic, index), None)
 
     def told(self, wanted: Wanted, data: PartitionData) -> bool:
         """Whether the reply must carry this partition; one that gets records goes to the end of the line."""

@@ -79,12 +79,19 @@ class Partition:
         if role == self._role:
             return
         self._role = role
-        if not isinstance(role, Leader):
+        if isinstance(role, Leader):
+            self.log.assign_leader_epoch(role.epoch)
+        else:
             self._producers.give_up()
         self._readers.disturb()
 
     def begin(self) -> None:
-        """Serve the log as it was found: with one replica, all of it is committed once it is on disk."""
+        """Serve the log as it was found: with one replica, all of it is committed once it is on disk.
+
+        A leader's epoch begins where it takes over, not with its first batch: clients ask for it before.
+        """
+        if isinstance(self._role, Leader):
+            self.log.assign_leader_epoch(self._role.epoch)
         self.advance()
 
     def update_config(self, config: LogConfig) -> None:

@@ -40,7 +40,7 @@ class ReplicaSet:
         flusher: Flusher,
         log_config: Callable[[ClusterImage, str], LogConfig],
     ) -> None:
-        self._node_id = node_id
+        self.node_id = node_id
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
@@ -75,7 +75,7 @@ class ReplicaSet:
         image = self._image.partition(topic, index)
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self._node_id not in image.replicas:
+        if self.node_id not in image.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         topic_partition = TopicPartition(topic, index)
         topic_id = self._image.topics[topic].topic_id
@@ -91,14 +91,14 @@ class ReplicaSet:
         return partition
 
     def _role(self, image: PartitionImage) -> Role:
-        if image.leader == self._node_id:
+        if image.leader == self.node_id:
             return Leader(image.leader_epoch, image.isr, len(image.replicas))
         return Follower(image.leader_epoch, image.leader)
 
     def _drop_deleted(self, old: ClusterImage, new: ClusterImage) -> None:
         for name, topic in _gone(old, new):
             for index, image in enumerate(topic.partitions):
-                if self._node_id not in image.replicas:
+                if self.node_id not in image.replicas:
                     continue
                 partition = self._partitions.pop((name, index), None)
                 if partition is not None:

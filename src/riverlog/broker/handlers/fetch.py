@@ -9,7 +9,14 @@ from collections.abc import Awaitable
 
 from riverlog.broker.context import RequestContext
 from riverlog.broker.fetch_reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
-from riverlog.broker.fetch_sessions import NO_SESSION, FetchSession, FetchSessions, SessionEpoch, Wanted
+from riverlog.broker.fetch_sessions import (
+    NO_SESSION,
+    FetchSession,
+    FetchSessions,
+    SessionEpoch,
+    Wanted,
+    wanted_by,
+)
 from riverlog.broker.fetch_wait import wait_for_records
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -37,11 +44,7 @@ class FetchHandler:
         session: FetchSession | None = None
         if is_full:
             self._sessions.close(request.session_id)
-            wanted = [
-                Wanted(topic.topic, topic.topic_id, partition)
-                for topic in request.topics
-                for partition in topic.partitions
-            ]
+            wanted = wanted_by(request, by_id=context.version >= 13)
         else:
             resumed = self._sessions.resume(request, context.version)
             if isinstance(resumed, ErrorCode):
@@ -49,9 +52,10 @@ class FetchHandler:
             session = resumed
             wanted = list(session.wanted.values())
         limits = FetchLimits(
-            max_bytes=max(0, min(request.max_bytes, self._fetch_bytes_max)),
+            max_bytes=min(request.max_bytes, self._fetch_bytes_max),
             is_read_committed=request.isolation_level == _READ_COMMITTED,
             claims_to_be_replica=max(request.replica_id, request.replica_state.replica_id) >= 0,
+            tells_leader=context.version >= 16,
         )
         reads = self._reader.read(wanted, limits)
         enough_bytes = min(request.min_bytes, limits.max_bytes)
@@ -95,8 +99,8 @@ def _response(reads: list[PartitionRead], session_id: int) -> FetchResponse:
     response = FetchResponse(session_id=session_id)
     topic: FetchableTopicResponse | None = None
     for wanted, data, _ in reads:
-        if topic is None or topic.topic != wanted.topic or topic.topic_id != wanted.topic_id:
-            topic = FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id)
+        if topic is None or topic.topic != (wanted.topic or "") or topic.topic_id != wanted.topic_id:
+            topic = FetchableTopicResponse(topic=wanted.topic or "", topic_id=wanted.topic_id)
             response.responses.append(topic)
         topic.partitions.append(data)
     return response
@@ -104,9 +108,7 @@ def _response(reads: list[PartitionRead], session_id: int) -> FetchResponse:
 
 def _unknown_isolation(request: FetchRequest) -> FetchResponse:
     """What Kafka answers when it cannot make sense of the isolation level."""
-    wanted = [
-        Wanted(topic.topic, topic.topic_id, each) for topic in request.topics for each in topic.partitions
-    ]
+    wanted = wanted_by(request, by_id=False)
     reads = [PartitionRead(each, unreadable(each, ErrorCode.UNKNOWN_SERVER_ERROR), None) for each in wanted]
     response = _response(reads, NO_SESSION)
     response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR

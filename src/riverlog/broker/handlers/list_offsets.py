@@ -36,7 +36,9 @@ _SINCE_VERSION: Final = {
     _EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER: Final = 1 << 15
+_NO_EPOCH: Final = -1
 _READ_COMMITTED: Final = 1
+_ISOLATION_LEVELS: Final = (0, _READ_COMMITTED)
 
 
 class ListOffsetsHandler:
@@ -54,7 +56,8 @@ class ListOffsetsHandler:
                 else:
                     reply = self._look_up(topic.name, wanted, request, context.version)
                 answer.partitions.append(reply)
-            response.topics.append(answer)
+            if answer.partitions:
+                response.topics.append(answer)
         return response
 
     def _look_up(
@@ -66,8 +69,10 @@ class ListOffsetsHandler:
         partition = self._replicas.find(topic, index)
         if not isinstance(partition, Partition):
             return _error(index, partition)
-        epoch = None if wanted.current_leader_epoch < 0 else wanted.current_leader_epoch
+        epoch = None if wanted.current_leader_epoch == _NO_EPOCH else wanted.current_leader_epoch
         refusal = partition.refusal(epoch)
+        if refusal is None and request.isolation_level not in _ISOLATION_LEVELS:
+            refusal = ErrorCode.UNKNOWN_SERVER_ERROR
         if refusal is not None:
             return _error(index, refusal)
         try:

@@ -34,7 +34,9 @@ class OffsetForLeaderEpochHandler:
         partition = self._replicas.find(topic, wanted.partition)
         if not isinstance(partition, Partition):
             return EpochEndOffset(partition=wanted.partition, error_code=partition)
-        refusal = partition.refusal(None if wanted.current_leader_epoch < 0 else wanted.current_leader_epoch)
+        refusal = partition.refusal(
+            None if wanted.current_leader_epoch == -1 else wanted.current_leader_epoch
+        )
         if refusal is not None:
             return EpochEndOffset(partition=wanted.partition, error_code=refusal)
         end = partition.log.end_offset_for_epoch(wanted.leader_epoch)
