@@ -1,0 +1,101 @@
+"""Markers in the partitions that this node leads: appended to data, or through the group coordinator.
+
+A marker in the offsets topic must also reach the offsets that wait for it, so the group coordinator writes
+it.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final, Protocol
+
+from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.transactions.markers import Marker, Written
+from riverlog.model.clock import Clock
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
+from riverlog.records.builder import ControlType, build_control_batch
+from riverlog.replication.partition import NotWritten, Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.appends import Origin
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class OffsetMarkers(Protocol):
+    """The group coordinator, as far as the ends of transactions go."""
+
+    def write_marker(
+        self, partition: int, producer: Producer, coordinator_epoch: int, *, commit: bool
+    ) -> Answer[None]: ...
+
+
+class LocalMarkerWriter:
+    def __init__(self, replicas: ReplicaSet, offsets: OffsetMarkers, clock: Clock) -> None:
+        self._replicas = replicas
+        self._offsets = offsets
+        self._clock = clock
+
+    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool = False) -> Written:
+        found = self._replicas.find(*partition)
+        if isinstance(found, ErrorCode):
+            return _settled(found)
+        if (error := found.refusal()) is not None:
+            return _settled(error)
+        if may_be_written and _is_written(found, marker):
+            return _when_committed(found, found.log.log_end_offset)
+        if partition.topic == OFFSETS_TOPIC:
+            return self._offsets.write_marker(
+                partition.partition, marker.producer, marker.coordinator_epoch, commit=marker.commit
+            )
+        return self._append(found, marker)
+
+    def _append(self, partition: Partition, marker: Marker) -> Written:
+        now_ms = self._clock.wall_ms()
+        batch = build_control_batch(
+            ControlType.COMMIT if marker.commit else ControlType.ABORT,
+            timestamp_ms=now_ms,
+            producer_id=marker.producer.producer_id,
+            producer_epoch=marker.producer.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+        outcome = partition.append(
+            memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=Origin.COORDINATOR
+        )
+        if isinstance(outcome, NotWritten):
+            return _settled(outcome.error)
+        return _when_committed(partition, outcome.end_offset)
+
+
+def _is_written(partition: Partition, marker: Marker) -> bool:
+    """No transaction of this epoch is open: it has been ended before, or it never wrote here."""
+    entry = partition.log.producers.get(marker.producer.producer_id)
+    return (
+        entry is not None
+        and entry.epoch == marker.producer.producer_epoch
+        and entry.transaction_first_offset is None
+    )
+
+
+def _when_committed(partition: Partition, end_offset: int) -> Written:
+    waiting = partition.acknowledged(end_offset)
+    if waiting is None:
+        return _settled(None)
+    written: Written = asyncio.get_running_loop().create_future()
+    waiting.add_done_callback(partial(_on_acknowledged, written, partition))
+    return written
+
+
+def _on_acknowledged(written: Written, partition: Partition, waited: "asyncio.Future[bool]") -> None:
+    if written.done():
+        return
+    if not waited.cancelled() and waited.result():
+        written.set_result(None)
+    else:
+        written.set_result(partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _settled(error: ErrorCode | None) -> Written:
+    written: Written = asyncio.get_running_loop().create_future()
+    written.set_result(error)
+    return written

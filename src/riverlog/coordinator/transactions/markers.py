@@ -1,0 +1,121 @@
+"""Writing the end of a transaction into every partition that it touched, and only then completing it.
+
+What can be written at once is, in the same breath as the decision; the rest is tried again, with growing
+pauses, until it stands or there is no such partition any more. A transaction's markers are in one task's
+hands at a time. Whether a marker stands already is the writer's to see, so that a crash between a marker
+and the completion does not leave two.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.transactions.states import TransactionState
+from riverlog.coordinator.transactions.transaction import Transaction
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
+
+Written = asyncio.Future[ErrorCode | None]
+"""None when the marker is committed."""
+
+_PAUSE_S: Final = 0.05
+_PAUSE_MAX_S: Final = 1.0
+_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_TAKEN_OVER: Final = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_logger = logging.getLogger(__name__)
+
+
+class Marker(NamedTuple):
+    producer: Producer
+    coordinator_epoch: int
+    commit: bool
+
+
+class MarkerWriter(Protocol):
+    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool) -> Written:
+        """Append the marker; if it `may_be_written` already, see first whether it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One transaction to be ended, for the shard of one partition under one leader epoch."""
+
+    index: int
+    coordinator_epoch: int
+    transaction: Transaction
+
+    @property
+    def marker(self) -> Marker:
+        commit = self.transaction.state is TransactionState.PREPARE_COMMIT
+        return Marker(self.transaction.producer, self.coordinator_epoch, commit)
+
+
+class MarkerSender:
+    def __init__(self, writer: MarkerWriter, complete: Callable[[Work], Written]) -> None:
+        self._writer = writer
+        self._complete = complete
+        self._tasks: dict[Work, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        """Transactions that wait for a marker."""
+        return len(self._tasks)
+
+    def send(self, work: Work, *, may_be_written: bool) -> None:
+        """Write the markers and complete the transaction; what cannot be done now is done later."""
+        if work in self._tasks:
+            return
+        left: dict[TopicPartition, Written] = {}
+        for partition in sorted(work.transaction.partitions):
+            written = self._writer.write(partition, work.marker, may_be_written=may_be_written)
+            if not (written.done() and (written.result() is None or written.result() in _GONE)):
+                left[partition] = written
+        if not left:
+            completed = self._complete(work)
+            if completed.done() and completed.result() is None:
+                return
+        task = asyncio.create_task(
+            self._finish(work, left), name=f"markers of {work.transaction.transactional_id}"
+        )
+        self._tasks[work] = task
+        task.add_done_callback(lambda _: self._tasks.pop(work, None))
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _finish(self, work: Work, left: dict[TopicPartition, Written]) -> None:
+        pause_s = _PAUSE_S
+        while left:
+            again: list[TopicPartition] = []
+            for partition, written in left.items():
+                error = await written
+                if error in _TAKEN_OVER:
+                    _logger.warning(
+                        "the end of %s is left to its new coordinator: %s answers %s",
+                        work.transaction.transactional_id,
+                        partition,
+                        error.name,
+                    )
+                    return
+                if error is not None and error not in _GONE:
+                    again.append(partition)
+            if not again:
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _PAUSE_MAX_S)
+            left = {each: self._writer.write(each, work.marker, may_be_written=True) for each in again}
+        await self._complete_at_last(work)
+
+    async def _complete_at_last(self, work: Work) -> None:
+        pause_s = _PAUSE_S
+        while (error := await self._complete(work)) is not None:
+            if error is ErrorCode.NOT_COORDINATOR:
+                return  # Whoever leads the partition now finds the transaction prepared.
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _PAUSE_MAX_S)

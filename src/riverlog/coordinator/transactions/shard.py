@@ -1,0 +1,264 @@
+"""The transactional ids of one partition of `__transaction_state`.
+
+Hard state is a `Transaction` for each id, changed by `replay` alone. Soft state is the epoch by which a
+repeated InitProducerId is known, which Kafka's log has no place for. When the end of a transaction is
+decided and committed, `on_prepared` is told; so it is for every such transaction that a load finds, so that
+none stays half ended after a crash. Not here: the writing of markers.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from riverlog.coordinator.effects import (
+    NOTHING,
+    Effects,
+    FollowUp,
+    Producer,
+    SetTimer,
+    TimerKey,
+    Token,
+    reply,
+)
+from riverlog.coordinator.records_format.formats import (
+    TransactionRecord,
+    UnknownVersion,
+    decode_key,
+    kind_of,
+)
+from riverlog.coordinator.records_format.transactions import TransactionLogKey
+from riverlog.coordinator.transactions.decisions import (
+    EndRequest,
+    Moved,
+    Needs,
+    Stands,
+    decide_add,
+    decide_end,
+)
+from riverlog.coordinator.transactions.log_records import record_of, tombstone_of, transaction_of
+from riverlog.coordinator.transactions.states import Event, Goto, TransactionState, rule
+from riverlog.coordinator.transactions.takeover import (
+    Fenced,
+    InitRequest,
+    TakenOver,
+    decide_fence,
+    decide_init,
+)
+from riverlog.coordinator.transactions.transaction import Transaction
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
+from riverlog.wire.codec import MalformedMessage
+
+_RETRY_MS: Final = 500
+_ABORTS_AT_ONCE: Final = 1_000
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRules:
+    timeout_check_ms: int = 10_000
+    expiration_ms: int = 7 * 24 * 60 * 60 * 1000
+    expiration_check_ms: int = 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    producer: Producer
+    ongoing: Producer | None = None
+    """Whose transaction was kept open, if the request wanted that and there was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeOuts:
+    """Time to look for transactions that were open too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expiry:
+    """Time to look for transactional ids that nobody uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Finish:
+    """Time to ask again whether the prepared end is committed."""
+
+    transactional_id: str
+
+
+class TransactionShard:
+    def __init__(self, rules: ShardRules, on_prepared: Callable[[Transaction, bool], None]) -> None:
+        """`on_prepared` gets the transaction, and whether its markers may have been written before."""
+        self._rules = rules
+        self._on_prepared = on_prepared
+        self._transactions: dict[str, Transaction] = {}
+        self._last_epochs: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(self._transactions.values())
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        return self._transactions.get(transactional_id)
+
+    # What replay rebuilds.
+
+    def replay(
+        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+    ) -> None:
+        if kind_of(key) != TransactionRecord.TRANSACTION_LOG:
+            _logger.warning("a record of unknown kind at offset %d is passed over", offset)
+            return
+        try:
+            transactional_id = decode_key(TransactionLogKey, key).transactional_id
+            if value is None:
+                self._transactions.pop(transactional_id, None)
+                self._last_epochs.pop(transactional_id, None)
+            else:
+                self._transactions[transactional_id] = transaction_of(transactional_id, value)
+        except (MalformedMessage, UnknownVersion, ValueError) as error:
+            _logger.error("a transaction at offset %d cannot be read: %s", offset, error)
+
+    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+        """There are no transactions within this topic."""
+
+    # Decisions.
+
+    def init(self, request: InitRequest, token: Token[Initialised | Needs], now_ms: int) -> Effects:
+        name = request.transactional_id
+        before = self.get(name)
+        match decide_init(before, request, self._last_epochs.get(name), now_ms):
+            case TakenOver(transaction=after, last_epoch=last_epoch):
+                if last_epoch is None:
+                    self._last_epochs.pop(name, None)
+                else:
+                    self._last_epochs[name] = last_epoch
+                was_kept = after.state is TransactionState.ONGOING
+                answer = Initialised(after.client, after.producer if was_kept else None)
+                return reply(token, answer, record_of(after))
+            case Fenced(transaction=after):
+                self._last_epochs.pop(name, None)
+                return self._prepare(after) + reply(token, ErrorCode.CONCURRENT_TRANSACTIONS)
+            case outcome:
+                return reply(token, outcome)
+
+    def add(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        added: frozenset[TopicPartition],
+        client_version: int,
+        token: Token[None],
+        now_ms: int,
+    ) -> Effects:
+        outcome = decide_add(
+            self.get(transactional_id), producer, added, client_version=client_version, now_ms=now_ms
+        )
+        match outcome:
+            case Moved(transaction=after):
+                return reply(token, None, record_of(after))
+            case Stands():
+                return reply(token, None)
+            case error:
+                return reply(token, error)
+
+    def end(
+        self, transactional_id: str, request: EndRequest, token: Token[Producer | Needs], now_ms: int
+    ) -> Effects:
+        before = self.get(transactional_id)
+        match decide_end(before, request, now_ms):
+            case Moved(transaction=after):
+                return self._prepare(after) + reply(token, after.client)
+            case Stands():
+                assert before is not None
+                return reply(token, before.client)
+            case outcome:
+                return reply(token, outcome)
+
+    def complete(self, prepared: Transaction, token: Token[None], now_ms: int) -> Effects:
+        """Every partition has the marker of `prepared`."""
+        present = self.get(prepared.transactional_id)
+        if present == prepared and isinstance(rule(present.state, Event.MARKERS_WRITTEN), Goto):
+            return reply(token, None, record_of(present.completed(now_ms)))
+        return reply(token, None)
+
+    def _prepare(self, after: Transaction) -> Effects:
+        return Effects(records=(record_of(after),), follow_up=_finish_when_committed((after,)))
+
+    # What time brings.
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        prepared = tuple(each for each in self if each.state.is_prepared)
+        return Effects(
+            timers=(
+                SetTimer(_TimeOuts(), self._rules.timeout_check_ms),
+                SetTimer(_Expiry(), self._rules.expiration_check_ms),
+            ),
+            follow_up=_finish_when_committed(prepared, may_be_written=True) if prepared else None,
+        )
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
+        match key:
+            case _TimeOuts():
+                return self._abort_timed_out(now_ms)
+            case _Expiry():
+                return self._expire(now_ms)
+            case _Finish(transactional_id=name):
+                transaction = self.get(name)
+                if transaction is None or not transaction.state.is_prepared:
+                    return NOTHING
+                return Effects(follow_up=_finish_when_committed((transaction,), may_be_written=True))
+            case _:
+                raise AssertionError(f"no timer {key}")
+
+    def _abort_timed_out(self, now_ms: int) -> Effects:
+        late = [each for each in self if each.deadline_ms is not None and each.deadline_ms < now_ms]
+        fenced = tuple(
+            decide_fence(each, now_ms).transaction
+            for each in late[:_ABORTS_AT_ONCE]
+            if rule(each.state, Event.TIME_OUT) == Goto(TransactionState.PREPARE_EPOCH_FENCE)
+        )
+        for transaction in fenced:
+            _logger.info("the transaction of %s has run out of time; aborted", transaction.transactional_id)
+            self._last_epochs.pop(transaction.transactional_id, None)
+        has_more = len(late) > _ABORTS_AT_ONCE
+        return Effects(
+            records=tuple(record_of(each) for each in fenced),
+            timers=(SetTimer(_TimeOuts(), 0 if has_more else self._rules.timeout_check_ms),),
+            is_atomic=False,
+            follow_up=_finish_when_committed(fenced) if fenced else None,
+        )
+
+    def _expire(self, now_ms: int) -> Effects:
+        unused = [
+            each.transactional_id
+            for each in self
+            if each.updated_ms <= now_ms - self._rules.expiration_ms
+            and rule(each.state, Event.EXPIRE) == Goto(TransactionState.DEAD)
+        ]
+        return Effects(
+            records=tuple(tombstone_of(each) for each in unused),
+            timers=(SetTimer(_Expiry(), self._rules.expiration_check_ms),),
+            is_atomic=False,
+        )
+
+    def finish(self, prepared: Collection[Transaction], *, may_be_written: bool) -> None:
+        """Hand over what is decided and committed, unless it has been completed meanwhile."""
+        for transaction in prepared:
+            if self.get(transaction.transactional_id) == transaction:
+                self._on_prepared(transaction, may_be_written)
+
+
+def _finish_when_committed(prepared: tuple[Transaction, ...], *, may_be_written: bool = False) -> FollowUp:
+    def go_on(shard: TransactionShard, error: ErrorCode | None, now_ms: int) -> Effects:
+        if error is None:
+            shard.finish(prepared, may_be_written=may_be_written)
+            return NOTHING
+        # Written and not yet committed: look again. What was not written is not in the shard either.
+        timers = tuple(
+            SetTimer(_Finish(each.transactional_id), _RETRY_MS)
+            for each in prepared
+            if shard.get(each.transactional_id) == each
+        )
+        return Effects(timers=timers)
+
+    return go_on

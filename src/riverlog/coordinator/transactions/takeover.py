@@ -1,0 +1,142 @@
+"""InitProducerId: who may speak for a transactional id from now on. Pure.
+
+A producer that names the id and epoch it had is let on only if nobody has taken over since; a repetition of
+its own request is known by the epoch before the present one. An open transaction is aborted first, and the
+producer asks again; unless it wants a prepared one kept (KIP-939): that stays open under its old identity,
+and the new producer may end it.
+"""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.transactions.decisions import Needs
+from riverlog.coordinator.transactions.states import (
+    Answer,
+    Event,
+    Goto,
+    Ignore,
+    Impossible,
+    TransactionState,
+    rule,
+)
+from riverlog.coordinator.transactions.transaction import (
+    EPOCH_MAX,
+    NO_TIMEOUT_MS,
+    Transaction,
+    is_exhausted,
+)
+from riverlog.model.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class InitRequest:
+    transactional_id: str
+    timeout_ms: int
+    expected: Producer | None = None
+    """Who the producer believes to be."""
+    keep_prepared: bool = False
+    fresh_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """The producer may speak for the id; `last_epoch` is by what a repetition of the request is known."""
+
+    transaction: Transaction
+    last_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """The open transaction is aborted, in an epoch that nobody gets; the producer asks again."""
+
+    transaction: Transaction
+
+
+def decide_init(
+    transaction: Transaction | None, request: InitRequest, last_epoch: int | None, now_ms: int
+) -> TakenOver | Fenced | ErrorCode | Needs:
+    if transaction is None:
+        return _first(request, now_ms)
+    if request.expected is not None and not _may_be(transaction, request.expected):
+        return ErrorCode.PRODUCER_FENCED
+    event = Event.KEEP if request.keep_prepared else Event.INIT
+    match rule(transaction.state, event):
+        case Answer(error=error):
+            return error
+        case Goto(state=TransactionState.EMPTY):
+            return _begin_anew(transaction, request, last_epoch, now_ms)
+        case Goto(state=TransactionState.PREPARE_EPOCH_FENCE):
+            return decide_fence(transaction, now_ms)
+        case Goto():
+            return _keep(transaction, request, now_ms)
+        case (Ignore() | Impossible()) as found:
+            raise AssertionError(f"{event} in {transaction.state.shown} gives {found}")
+        case never:
+            assert_never(never)
+
+
+def decide_fence(transaction: Transaction, now_ms: int) -> Fenced:
+    """Abort in the producer's stead."""
+    after = rule(TransactionState.PREPARE_EPOCH_FENCE, Event.FENCE)
+    assert after == Goto(TransactionState.PREPARE_ABORT)
+    return Fenced(transaction.fenced(now_ms))
+
+
+def _first(request: InitRequest, now_ms: int) -> TakenOver | Needs:
+    if request.fresh_id is None:
+        return Needs.FRESH_ID
+    return TakenOver(
+        Transaction(
+            request.transactional_id,
+            TransactionState.EMPTY,
+            Producer(request.fresh_id, 0),
+            request.timeout_ms,
+            now_ms,
+        )
+    )
+
+
+def _may_be(transaction: Transaction, expected: Producer) -> bool:
+    if expected.producer_id in (transaction.producer.producer_id, transaction.client.producer_id):
+        return True
+    return expected.producer_id == transaction.previous_producer_id and is_exhausted(expected)
+
+
+def _begin_anew(
+    transaction: Transaction, request: InitRequest, last_epoch: int | None, now_ms: int
+) -> TakenOver | ErrorCode | Needs:
+    present, expected = transaction.producer, request.expected
+    is_repetition = expected is not None and expected.producer_epoch != present.producer_epoch
+    if is_repetition:
+        assert expected is not None
+        if expected.producer_epoch != last_epoch:
+            return ErrorCode.PRODUCER_FENCED
+        after = present
+    else:
+        raised = _raise(present, request.fresh_id)
+        if isinstance(raised, Needs):
+            return raised
+        after = raised
+        last_epoch = None if expected is None else present.producer_epoch
+    return TakenOver(transaction.initialised(after, request.timeout_ms, now_ms), last_epoch)
+
+
+def _keep(transaction: Transaction, request: InitRequest, now_ms: int) -> TakenOver | ErrorCode | Needs:
+    expected = request.expected
+    if expected is not None and expected.producer_epoch != transaction.client.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    after = _raise(transaction.client, request.fresh_id)
+    if isinstance(after, Needs):
+        return after
+    # Who begins a transaction for two-phase commit relies on it, whoever takes over later.
+    timeout_ms = NO_TIMEOUT_MS if transaction.is_two_phase else request.timeout_ms
+    return TakenOver(transaction.kept(after, timeout_ms, now_ms))
+
+
+def _raise(present: Producer, fresh_id: int | None) -> Producer | Needs:
+    if not is_exhausted(present):
+        assert present.producer_epoch < EPOCH_MAX - 1
+        return Producer(present.producer_id, present.producer_epoch + 1)
+    return Needs.FRESH_ID if fresh_id is None else Producer(fresh_id, 0)
