@@ -8,7 +8,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.errors import StorageError
+from riverlog.model.errors import CorruptLogError, StorageError
 from riverlog.model.ids import NodeId
 from riverlog.storage.log import Duplicate, Log, Origin
 from riverlog.storage.log_directory import LogDirectory
@@ -154,7 +154,7 @@ def _faults_after(power_off_after: int, end: Callable[[SimulatedDisk], None], *,
         reopened = again.get(PARTITION, TOPIC_ID)
         assert reopened is not None
         return faults + violations(reopened, disk)
-    except StorageError as error:
+    except (StorageError, CorruptLogError) as error:
         return [str(error)]
 
 

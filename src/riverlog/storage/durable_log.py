@@ -200,6 +200,10 @@ class DurableLog:
         return tuple(self._segments)
 
     @property
+    def _parent(self) -> str:
+        return self.directory.rpartition("/")[0]
+
+    @property
     def is_online(self) -> bool:
         return self._health.is_online and not self._is_closed
 
@@ -259,7 +263,7 @@ class DurableLog:
         directories = [] if active.is_durable_entry else [self.directory]
         metadata = f"{self.directory}/{names.PARTITION_METADATA}"
         if not self._directory_is_durable:
-            directories = [self.directory, self.directory.rpartition("/")[0]]
+            directories = [self.directory, self._parent]
             if disk.exists(metadata):
                 files.append(disk.open(metadata))
         epochs = None
@@ -300,14 +304,19 @@ class DurableLog:
         finally:
             self.finish_sync(task)
 
-    def save(self) -> None:
-        """Write what a clean shutdown relies on and sync it. Blocks; the log must have no other user."""
+    def write_state(self) -> None:
+        """Write, without syncing it, what a clean shutdown relies on. Blocks; can be repeated."""
         if not self._has_changed():
             return
         self._segments.active.save_indexes()
         if self._snapshots.latest != self._end_offset:
             self._snapshots.write(self._end_offset, self.producers)
-        self._epochs.is_dirty = True
+
+    def _save(self) -> None:
+        """Write and sync everything. Blocks; the log must have no other user."""
+        if not self._has_changed():
+            return
+        self.write_state()
         task = self.begin_sync()
         task.files.extend(self._segments.active.open_indexes())
         task.files.append(self._files.disk.open(self._snapshots.path(self._end_offset)))
@@ -319,11 +328,11 @@ class DurableLog:
         return self._is_touched or self._epochs.is_dirty or not self._directory_is_durable
 
     def close(self, *, clean: bool = True) -> None:
-        """Close, after `save` when `clean`. Slices that were handed out stay readable."""
+        """Close; `clean` saves everything first and blocks. Slices that were handed out stay readable."""
         if self._is_closed:
             return
         if clean and self._health.is_online:
-            self.save()
+            self._save()
         with self._sync_lock:
             self._is_closed = True
         for segment in self._segments:
