@@ -1,38 +1,61 @@
 """Topics that come into being because somebody asked for them, with the defaults or as internal topics.
 
-The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects.
+The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects, but never more
+replicas than there are brokers: a single node serves groups without being told to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from riverlog.controller.topics import NewTopic
 
-_SEGMENT_BYTES: Final = str(100 * 1024**2)
-_PARTITIONS: Final = 50
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+
+
+@dataclass(frozen=True, slots=True)
+class InternalShape:
+    partitions: int = 50
+    replication_factor: int = 3
+    segment_bytes: int = 100 * 1024**2
+    min_insync_replicas: int | None = None
+
+
 _CONFIGS: Final[Mapping[str, Mapping[str, str | None]]] = {
-    "__consumer_offsets": {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": _SEGMENT_BYTES,
-    },
-    "__transaction_state": {
+    OFFSETS_TOPIC: {"cleanup.policy": "compact", "compression.type": "producer"},
+    TRANSACTIONS_TOPIC: {
         "cleanup.policy": "compact",
         "compression.type": "uncompressed",
-        "segment.bytes": _SEGMENT_BYTES,
         "unclean.leader.election.enable": "false",
     },
-    "__share_group_state": {
+    SHARE_STATE_TOPIC: {
         "cleanup.policy": "delete",
         "compression.type": "uncompressed",
         "retention.ms": "-1",
-        "segment.bytes": _SEGMENT_BYTES,
     },
 }
 
 
-def automatic_topic(name: str) -> NewTopic:
-    configs = _CONFIGS.get(name)
-    if configs is None:
-        return NewTopic(name)
-    return NewTopic(name, partitions=_PARTITIONS, configs=configs)
+class AutomaticTopics:
+    def __init__(
+        self, shapes: Mapping[str, InternalShape] | None = None, brokers: Callable[[], int] = lambda: 1
+    ) -> None:
+        self._shapes = shapes or {}
+        self._brokers = brokers
+
+    def new_topic(self, name: str) -> NewTopic:
+        configs = _CONFIGS.get(name)
+        if configs is None:
+            return NewTopic(name)
+        shape = self._shapes.get(name, InternalShape())
+        sizes = {"segment.bytes": str(shape.segment_bytes)}
+        if shape.min_insync_replicas is not None:
+            sizes["min.insync.replicas"] = str(shape.min_insync_replicas)
+        return NewTopic(
+            name,
+            partitions=shape.partitions,
+            replication_factor=min(shape.replication_factor, max(self._brokers(), 1)),
+            configs={**configs, **sizes},
+        )

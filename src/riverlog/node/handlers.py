@@ -16,7 +16,6 @@ from riverlog.broker.handlers.describe_configs import DescribeConfigsHandler
 from riverlog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler, LogDirectories
 from riverlog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from riverlog.broker.handlers.fetch import FetchHandler
-from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from riverlog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from riverlog.broker.handlers.init_producer_id import InitProducerIdHandler
 from riverlog.broker.handlers.list_offsets import ListOffsetsHandler
@@ -34,6 +33,7 @@ from riverlog.model.config.describe import created_topic_entries
 from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.metrics import Metrics
+from riverlog.node.coordinators import Coordinators
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.create_topics import CreatableTopicConfigs
@@ -48,6 +48,7 @@ def make_routes(
     follower: MetadataFollower,
     controller: Controller,
     producer_ids: ProducerIds,
+    coordinators: Coordinators,
     directories: LogDirectories,
     layers: Callable[[], BrokerLayers],
     clock: Clock,
@@ -61,7 +62,9 @@ def make_routes(
     log_levels = LogLevels()
     alterations = ConfigAlterations(controller, layers, log_levels, config.node_id)
     admin: dict[ApiKey, Handler] = {
-        ApiKey.METADATA: MetadataHandler(follower, controller, auto_create=config.auto_create_topics),
+        ApiKey.METADATA: MetadataHandler(
+            follower, controller, coordinators.automatic_topics, auto_create=config.auto_create_topics
+        ),
         ApiKey.CREATE_TOPICS: CreateTopicsHandler(
             controller, lambda overrides: _created_entries(layers(), overrides)
         ),
@@ -75,8 +78,8 @@ def make_routes(
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirsHandler(directories),
         ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(follower, layers, log_levels, config.node_id),
         ApiKey.ALTER_CONFIGS: AlterConfigsHandler(alterations),
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(alterations),
+        **coordinators.handlers(controller),
     }
     return routes_of(
         produce=ProduceHandler(replicas, clock, metrics),

@@ -32,6 +32,7 @@ from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Address, Network
+from riverlog.node.coordinators import Coordinators
 from riverlog.node.data_directories import DataDirectories
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties, Duty
@@ -118,7 +119,16 @@ class Node:
         await follower.start()
         directories.remove_strays(follower.image, self.config.node_id)
         await directories.recover()
-        await self._serve(store, replicas, directories)
+        coordinators = Coordinators(
+            self._settings,
+            replicas,
+            follower,
+            clock=self._clock,
+            read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),
+        )
+        self._stack.push_async_callback(coordinators.close)
+        await self._serve(store, replicas, directories, coordinators)
+        coordinators.start()
         self._start_duties(directories)
 
     def _open_directories(self) -> list[LogDirectory]:
@@ -155,7 +165,13 @@ class Node:
         check_owner(meta, logs[0].path, self.config.node_id, cluster_id)
         return store
 
-    async def _serve(self, store: MetadataStore, replicas: ReplicaSet, directories: DataDirectories) -> None:
+    async def _serve(
+        self,
+        store: MetadataStore,
+        replicas: ReplicaSet,
+        directories: DataDirectories,
+        coordinators: Coordinators,
+    ) -> None:
         follower = self._follower
         self.controller = controller = Controller(
             store,
@@ -173,6 +189,7 @@ class Node:
             follower=follower,
             controller=controller,
             producer_ids=ProducerIds(store, self.config.node_id),
+            coordinators=coordinators,
             directories=directories,
             layers=lambda: self._live_config.layers(follower.image),
             clock=self._clock,

@@ -30,7 +30,11 @@ from riverlog.node.serve import loop_factory
 
 T = TypeVar("T")
 
-_DEFAULTS: Mapping[str, object] = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+_DEFAULTS: Mapping[str, object] = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    # A first grouped message need not wait for members that will not come.
+    "group.initial.rebalance.delay.ms": 0,
+}
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0
 
@@ -145,7 +149,7 @@ class Broker:
 
     def _settings(self) -> Settings:
         """After the first start the port is known and kept, so that clients find the broker again."""
-        given = {**self._given, "log.dirs": self.data_dir}
+        given = {"log.dirs": self.data_dir, **self._given}
         if self._listeners is not None:
             given["listeners"] = self._listeners
         return combine([from_mapping(given, "Broker")])

@@ -1,10 +1,14 @@
-"""FindCoordinator 0-6: where the coordinator of a group or transaction is. Until there is one: not available.
+"""FindCoordinator 0-6: where the coordinator of a group (type 0) or a transaction (type 1) is.
 
-Kafka answers the same while its coordinators are starting, so clients wait and ask again. It is served from
-the first day because librdkafka compresses with lz4 only where version 0 of it is advertised.
+Since 4 for several keys at once. Share coordinators (type 2, since 6) do not exist here: not available.
 """
 
+from collections.abc import Awaitable
+from typing import NamedTuple
+
 from riverlog.broker.context import RequestContext
+from riverlog.broker.coordinator_places import CoordinatorPlaces, Place
+from riverlog.controller.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.find_coordinator import (
     Coordinator,
@@ -12,32 +16,68 @@ from riverlog.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+_SHARE = 2
 _BATCHED_SINCE, _SHARE_SINCE = 4, 6
 
 
+class _Unknown(NamedTuple):
+    error: ErrorCode
+    message: str
+
+
 class FindCoordinatorHandler:
-    def handle(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    def __init__(self, places: CoordinatorPlaces) -> None:
+        self._places = places
+
+    def handle(
+        self, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+        topic = _TOPICS.get(request.key_type)
+        if topic is None or self._places.is_ready(topic):
+            return self._answer(request, context)
+        return self._answer_later(topic, request, context)
+
+    async def _answer_later(
+        self, topic: str, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse:
+        await self._places.make_ready(topic)
+        return self._answer(request, context)
+
+    def _answer(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
         if context.version < _BATCHED_SINCE:
-            error, message = _answer(request.key, request.key_type, context.version)
-            message = message or "no coordinator is available"
-            return FindCoordinatorResponse(error_code=error, error_message=message, node_id=-1, port=-1)
-        coordinators = []
-        for key in request.coordinator_keys:
-            error, message = _answer(key, request.key_type, context.version)
-            coordinators.append(
-                Coordinator(key=key, error_code=error, error_message=message, node_id=-1, port=-1)
-            )
-        return FindCoordinatorResponse(coordinators=coordinators)
+            return _one(self._find(request.key, request.key_type, context))
+        return FindCoordinatorResponse(
+            coordinators=[
+                _among_others(key, self._find(key, request.key_type, context))
+                for key in request.coordinator_keys
+            ]
+        )
+
+    def _find(self, key: str, key_type: int, context: RequestContext) -> Place | _Unknown:
+        topic = _TOPICS.get(key_type)
+        if topic is not None:
+            found = self._places.find(topic, key, context.listener_name)
+            return _Unknown(found, "") if isinstance(found, ErrorCode) else found
+        if key_type != _SHARE:
+            return _Unknown(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+        # A share coordinator's key is group:topic id:partition.
+        if context.version < _SHARE_SINCE or key.count(":") != 2:
+            return _Unknown(ErrorCode.INVALID_REQUEST, "")
+        return _Unknown(ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
 
 
-def _answer(key: str, key_type: int, version: int) -> tuple[ErrorCode, str]:
+def _one(found: Place | _Unknown) -> FindCoordinatorResponse:
+    if isinstance(found, _Unknown):
+        message = found.message or "no coordinator is available"
+        return FindCoordinatorResponse(error_code=found.error, error_message=message, node_id=-1, port=-1)
+    return FindCoordinatorResponse(
+        error_message="NONE", node_id=found.node_id, host=found.address.host, port=found.address.port
+    )
+
+
+def _among_others(key: str, found: Place | _Unknown) -> Coordinator:
     """Like Kafka, only an unknown kind of key is explained in a batched answer."""
-    if key_type in (_GROUP, _TRANSACTION):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, ""
-    if key_type != _SHARE:
-        return ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}"
-    # A share coordinator's key is group:topic id:partition.
-    if version < _SHARE_SINCE or key.count(":") != 2:
-        return ErrorCode.INVALID_REQUEST, ""
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE, ""
+    if isinstance(found, _Unknown):
+        return Coordinator(key=key, error_code=found.error, error_message=found.message, node_id=-1, port=-1)
+    return Coordinator(key=key, node_id=found.node_id, host=found.address.host, port=found.address.port)

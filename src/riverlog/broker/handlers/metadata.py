@@ -13,7 +13,7 @@ from riverlog.broker.handlers import authorized_operations
 from riverlog.broker.handlers.cluster_view import ClusterView
 from riverlog.controller import names
 from riverlog.controller.controller import Controller
-from riverlog.controller.internal_topics import automatic_topic
+from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode
@@ -29,9 +29,17 @@ _IDS_SINCE = 12
 
 
 class MetadataHandler:
-    def __init__(self, follower: MetadataFollower, controller: Controller, *, auto_create: bool) -> None:
+    def __init__(
+        self,
+        follower: MetadataFollower,
+        controller: Controller,
+        automatic_topics: AutomaticTopics,
+        *,
+        auto_create: bool,
+    ) -> None:
         self._follower = follower
         self._controller = controller
+        self._automatic_topics = automatic_topics
         self._auto_create = auto_create
 
     def handle(
@@ -51,7 +59,7 @@ class MetadataHandler:
 
     async def _create(self, missing: list[str], response: MetadataResponse) -> MetadataResponse:
         # Whatever comes of it is seen by the next request; Kafka does not wait for it either.
-        await self._controller.create_topics([automatic_topic(name) for name in missing])
+        await self._controller.create_topics([self._automatic_topics.new_topic(name) for name in missing])
         return response
 
     def _describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:

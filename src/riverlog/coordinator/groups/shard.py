@@ -33,10 +33,13 @@ class GroupShard:
         self.image = image
         self.offsets = Offsets(self, OffsetRules.of(config))
         # Kinds of groups, in the order in which a group id is looked up.
-        self.kinds: tuple[GroupKind, ...] = ()
+        self.kinds = self._make_kinds()
         self._kind_of_record: dict[GroupRecord, GroupKind] = {
             record: kind for kind in self.kinds for record in kind.records
         }
+
+    def _make_kinds(self) -> tuple[GroupKind, ...]:
+        return ()
 
     def group(self, group_id: str) -> Group | None:
         """The group, if there is one: with members, or with committed offsets alone."""

@@ -1,0 +1,48 @@
+"""Where the coordinator of a group or transaction is: the leader of its partition of an internal topic.
+
+Makes the internal topic when it is first asked for, and waits for it, so that a first client need not ask
+twice; Apache Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile.
+"""
+
+from typing import NamedTuple
+
+from riverlog.controller.controller import Controller
+from riverlog.controller.internal_topics import AutomaticTopics
+from riverlog.coordinator.hashing import partition_for
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+from riverlog.model.network import Address
+
+
+class Place(NamedTuple):
+    node_id: NodeId
+    address: Address
+
+
+class CoordinatorPlaces:
+    def __init__(
+        self, follower: MetadataFollower, controller: Controller, automatic_topics: AutomaticTopics
+    ) -> None:
+        self._follower = follower
+        self._controller = controller
+        self._automatic_topics = automatic_topics
+
+    def is_ready(self, topic: str) -> bool:
+        return topic in self._follower.image.topics
+
+    async def make_ready(self, topic: str) -> None:
+        """Make the internal topic; when that fails, `find` tells."""
+        await self._controller.create_topics([self._automatic_topics.new_topic(topic)])
+
+    def find(self, topic: str, key: str, listener_name: str) -> Place | ErrorCode:
+        image = self._follower.image
+        internal = image.topics.get(topic)
+        if internal is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        leader = internal.partitions[partition_for(key, len(internal.partitions))].leader
+        broker = None if leader is None else image.brokers.get(leader)
+        address = None if broker is None else broker.endpoints.get(listener_name)
+        if leader is None or address is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return Place(leader, address)

@@ -1,0 +1,72 @@
+"""The coordinators of a node with their handlers, as the composition of a node wants them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from riverlog.broker.coordinator_places import CoordinatorPlaces
+from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
+from riverlog.broker.handlers.offset_commit import OffsetCommitHandler
+from riverlog.broker.handlers.offset_delete import OffsetDeleteHandler
+from riverlog.broker.handlers.offset_fetch import OffsetFetchHandler
+from riverlog.broker.route import Handler
+from riverlog.controller.controller import Controller
+from riverlog.controller.internal_topics import OFFSETS_TOPIC, AutomaticTopics, InternalShape
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.clock import Clock
+from riverlog.model.config.group_config import GroupConfig
+from riverlog.model.config.settings import Settings
+from riverlog.model.disk import FileSlice
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.apis import ApiKey
+
+
+class Coordinators:
+    def __init__(
+        self,
+        settings: Settings,
+        replicas: ReplicaSet,
+        follower: MetadataFollower,
+        *,
+        clock: Clock,
+        read: Callable[[FileSlice], Awaitable[bytes]],
+    ) -> None:
+        config = GroupConfig.from_settings(settings)
+        self.groups = GroupCoordinator(config, replicas, lambda: follower.image, clock=clock, read=read)
+        self.automatic_topics = AutomaticTopics(
+            {
+                OFFSETS_TOPIC: InternalShape(
+                    config.offsets_topic_partitions,
+                    config.offsets_topic_replication_factor,
+                    config.offsets_topic_segment_bytes,
+                )
+            },
+            lambda: len(follower.image.brokers),
+        )
+        self._follower = follower
+        self._loading: asyncio.Task[None] | None = None
+        self.apply(ClusterImage(), follower.image)
+        follower.subscribe(self.apply)
+
+    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+        self.groups.apply(old, new)
+
+    def start(self) -> None:
+        """Load what the logs hold, in the background: requests may come meanwhile."""
+        self._loading = asyncio.create_task(self.groups.load_all(), name="load coordinators")
+
+    async def close(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        await self.groups.close()
+
+    def handlers(self, controller: Controller) -> Mapping[ApiKey, Handler]:
+        places = CoordinatorPlaces(self._follower, controller, self.automatic_topics)
+        return {
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(places),
+            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(self.groups, self._follower),
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(self.groups, self._follower),
+            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(self.groups, self._follower),
+        }
