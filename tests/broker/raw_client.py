@@ -11,6 +11,7 @@ from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import decode
 from riverlog.wire.framing import RequestHeader, encode_request
 from riverlog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from riverlog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from riverlog.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -84,6 +85,10 @@ class RawClient:
         wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
         reply = self.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[wanted], timeout_ms=10_000))
         assert reply.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    def delete_topic(self, topic: str) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=10_000)
+        assert self.ask(ApiKey.DELETE_TOPICS, 6, request).responses[0].error_code == ErrorCode.NONE
 
     def produce_to_new_topic(self, topic: str) -> None:
         self.create_topic(topic)
