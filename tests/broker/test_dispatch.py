@@ -41,7 +41,7 @@ SERVED = {
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
-"""What Apache Kafka 4.3.1 advertises, of what is built so far."""
+"""What Apache Kafka 4.3.1 advertises, of what a single node needs at least."""
 
 
 def framed(key: int, version: int, body: bytes = b"", *, flexible: bool = False) -> bytes:
@@ -55,7 +55,9 @@ def test_the_served_apis_are_advertised_with_kafkas_ranges(riverlog_broker: Brok
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         reply: ApiVersionsResponse = client.ask(ApiKey.API_VERSIONS, version, request)
         assert reply.error_code == ErrorCode.NONE
-        assert {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys} == SERVED
+        advertised = {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys}
+        assert SERVED.items() <= advertised.items()
+        assert list(advertised) == sorted(advertised)
 
 
 @pytest.mark.parametrize("version", [5, 99, -1, 32767])
