@@ -15,6 +15,7 @@ import typer
 from riverlog.cli.connection import Connection, connected
 from riverlog.cli.delivery import Delivery
 from riverlog.cli.failures import usage
+from riverlog.cli.interrupts import serve
 from riverlog.cli.options import TopicArgument
 from riverlog.cli.record_json import Headers, InputRecord, decode_record
 from riverlog.cli.record_lines import LineSyntax, parse_headers, unescape
@@ -28,6 +29,8 @@ app = typer.Typer(add_completion=False)
 # A batch is still bounded by batch.size; this only lets the broker be the judge of a large record.
 LARGEST_RECORD_BYTES = 1_000_000_000
 POLL_EVERY_RECORDS = 256
+POLL_S = 0.1
+DELIVERY_GRACE_S = 5
 
 
 class Compression(StrEnum):
@@ -112,10 +115,15 @@ def produce(
     producer = connection.producer(_settings(connection, compression, acks, idempotent))
     delivery = Delivery(connection, topic)
     try:
-        _send_all(producer, delivery, read_records(file, parse), partition, rate)
+        try:
+            _send_all(producer, delivery, read_records(file, parse), partition, rate)
+        finally:
+            _wait_for_deliveries(producer, connection.timeout_s + DELIVERY_GRACE_S)
+    except KeyboardInterrupt:
+        # Also one that cut the waiting short; the next one ends it for good.
+        _wait_for_deliveries(producer, connection.timeout_s + DELIVERY_GRACE_S)
+        raise
     finally:
-        # Every record has its own deadline, so this ends.
-        producer.flush(connection.timeout_s + 5)
         delivery.report()
     delivery.raise_if_failed()
 
@@ -147,7 +155,7 @@ def _send_all(
         if rate is not None:
             _serve_until(producer, started + number / rate)
         elif number % POLL_EVERY_RECORDS == 0:
-            producer.poll(0)
+            serve(producer, 0)
         _send(producer, delivery, record, partition)
         if delivery.is_hopeless:
             return
@@ -167,16 +175,23 @@ def _send(producer: "Producer", delivery: Delivery, record: InputRecord, partiti
                 headers=list(record.headers),
             )
         except BufferError:
-            producer.poll(0.1)
+            serve(producer, POLL_S)
         else:
             delivery.sent += 1
             return
 
 
+def _wait_for_deliveries(producer: "Producer", seconds: float) -> None:
+    """Until nothing is under way. Every record has its own deadline, so this ends."""
+    deadline = time.monotonic() + seconds
+    while len(producer) and time.monotonic() < deadline:
+        serve(producer, POLL_S)
+
+
 def _serve_until(producer: "Producer", moment: float) -> None:
     while (left_s := moment - time.monotonic()) > 0:
-        producer.poll(min(left_s, 0.1))
-    producer.poll(0)
+        serve(producer, min(left_s, POLL_S))
+    serve(producer, 0)
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from riverlog.cli.cluster import partitions_of
 from riverlog.cli.connection import Connection
 from riverlog.cli.failures import CHECK_ADDRESS, CommandError, ExitCode
+from riverlog.cli.interrupts import next_message
 from riverlog.cli.output import Progress, progress, warn
 from riverlog.cli.positions import Reading, parse_position, resolve
 from riverlog.cli.record_format import Writer
@@ -145,7 +146,7 @@ class _Run:
                 room = RECORDS_PER_POLL
                 if self._limits.count is not None:
                     room = min(room, self._limits.count - self._written)
-                first = self._consumer.poll(POLL_S)
+                first = next_message(self._consumer, POLL_S)
                 if first is None:
                     self._note_silence()
                 else:
