@@ -138,6 +138,20 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
     assert (fresh.log_end_offset, fresh.topic_id) == (0, UUID(int=8))
 
 
+def test_a_sync_that_comes_too_late_for_a_deleted_partition_harms_nothing() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    log = directory.get(PARTITION)
+    assert log is not None
+    append(log, batch(b"unsynced"))
+    task = log.begin_sync()
+    directory.delete(PARTITION)
+    task.run()
+    log.finish_sync(task)
+    assert directory.is_online
+    assert log.flushed_offset == 0
+
+
 def test_a_deletion_that_a_crash_interrupted_is_finished_later() -> None:
     disk = SimulatedDisk()
     directory = with_records(disk)

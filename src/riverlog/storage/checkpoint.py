@@ -17,15 +17,14 @@ _VERSION: Final = 0
 _TEMPORARY: Final = ".tmp"
 
 
-def replace_file(disk: Disk, path: str, content: bytes, *, durable: bool = True) -> None:
-    """Put `content` in place of whatever is at `path`. Blocks for the disk unless not `durable`."""
+def replace_file(disk: Disk, path: str, content: bytes) -> None:
+    """Put `content` in place of whatever is at `path`. Blocks for the disk."""
     temporary = path + _TEMPORARY
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
         file.pwrite(content, 0)
-        if durable:
-            file.datasync()
+        file.datasync()
     except DiskFullError:
         with contextlib.suppress(DiskFullError):
             disk.unlink(temporary)
@@ -33,8 +32,7 @@ def replace_file(disk: Disk, path: str, content: bytes, *, durable: bool = True)
     finally:
         file.close()
     disk.rename(temporary, path)
-    if durable:
-        disk.sync_directory(path.rpartition("/")[0])
+    disk.sync_directory(path.rpartition("/")[0])
 
 
 def encode_offsets(offsets: Mapping[str, int]) -> bytes:

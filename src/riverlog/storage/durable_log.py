@@ -5,7 +5,6 @@ is on disk, with the indexes, snapshot and leader epochs that describe it. See `
 sync.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Self
 from uuid import UUID
@@ -23,7 +22,7 @@ from riverlog.storage.open_files import Files, OpenFiles
 from riverlog.storage.partition_metadata import read_topic_id, write_topic_id
 from riverlog.storage.producer_state import ProducerStates
 from riverlog.storage.segment import Segment
-from riverlog.storage.syncing import SyncTask
+from riverlog.storage.syncing import SyncGate, SyncTask
 
 
 class DurableLog:
@@ -35,9 +34,9 @@ class DurableLog:
         "_epochs",
         "_files",
         "_flushed_offset",
+        "_gate",
         "_health",
         "_high_watermark",
-        "_is_closed",
         "_is_touched",
         "_last_sync_ms",
         "_on_synced",
@@ -45,7 +44,6 @@ class DurableLog:
         "_segments",
         "_snapshots",
         "_start_offset",
-        "_sync_lock",
         "_truncations",
         "_unsynced",
         "config",
@@ -80,9 +78,8 @@ class DurableLog:
         self._deleted = deleted if deleted is not None else DeletedFiles()
         self._request_sync = request_sync
         self._on_synced = on_synced
-        self._sync_lock = threading.Lock()
+        self._gate = SyncGate()
         self._truncations = 0
-        self._is_closed = False
         self._is_touched = not clean
         self._last_sync_ms = clock.wall_ms()
         files.disk.make_directories(directory)
@@ -205,7 +202,7 @@ class DurableLog:
 
     @property
     def is_online(self) -> bool:
-        return self._health.is_online and not self._is_closed
+        return self._health.is_online and not self._gate.is_closed
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
@@ -278,7 +275,7 @@ class DurableLog:
             directories,
             epochs,
             disk,
-            self._sync_lock,
+            self._gate,
         )
 
     def finish_sync(self, task: SyncTask) -> None:
@@ -329,25 +326,23 @@ class DurableLog:
 
     def close(self, *, clean: bool = True) -> None:
         """Close; `clean` saves everything first and blocks. Slices that were handed out stay readable."""
-        if self._is_closed:
+        if self._gate.is_closed:
             return
         if clean and self._health.is_online:
             self._save()
-        with self._sync_lock:
-            self._is_closed = True
+        self._gate.close()
         for segment in self._segments:
             segment.forget_files()
 
     def rename_for_deletion(self, new_directory: str) -> None:
         """Move the directory out of the way and close; waits for a sync in progress."""
         self.close(clean=False)
-        with self._sync_lock:
-            self._deleted.drop_below(self.directory)
-            self._files.disk.rename(self.directory, new_directory)
+        self._deleted.drop_below(self.directory)
+        self._files.disk.rename(self.directory, new_directory)
         self.directory = new_directory
 
     def _require_online(self) -> None:
-        if self._health.failure is not None or self._is_closed:
+        if self._health.failure is not None or self._gate.is_closed:
             self._health.require_online()
             raise StorageError(f"The log {self.directory} is closed.")
 

@@ -40,6 +40,7 @@ class OpenFiles:
                 else:
                     oldest.file = None
             self._files.append(lazy)
+            lazy.used = False  # Only a second use shows that it is worth keeping.
             return file
 
     def forget(self, lazy: "LazyFile") -> None:

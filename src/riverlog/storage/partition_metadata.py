@@ -8,7 +8,6 @@ from uuid import UUID
 from riverlog.model.disk import Disk
 from riverlog.model.errors import CorruptLogError
 from riverlog.storage import names
-from riverlog.storage.checkpoint import replace_file
 
 
 def encode_uuid(value: UUID) -> str:
@@ -43,4 +42,7 @@ def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | N
 def write_topic_id(disk: Disk, directory: str, topic_id: UUID) -> None:
     """Not synced: the first sync of the log does that, and the cluster metadata has the id as well."""
     content = f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()
-    replace_file(disk, f"{directory}/{names.PARTITION_METADATA}", content, durable=False)
+    file = disk.open(f"{directory}/{names.PARTITION_METADATA}", create=True)
+    file.truncate(0)
+    file.pwrite(content, 0)
+    file.close()

@@ -7,7 +7,7 @@ with their indexes and snapshot, new files with their directory, and the leader 
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from riverlog.model.disk import Disk, DiskFile
 from riverlog.storage.checkpoint import replace_file
@@ -15,8 +15,20 @@ from riverlog.storage.segment import Segment
 
 
 @dataclass(slots=True)
+class SyncGate:
+    """Between a log and its syncs: closing it waits for one in progress, and none begins after that."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    is_closed: bool = False
+
+    def close(self) -> None:
+        with self.lock:
+            self.is_closed = True
+
+
+@dataclass(slots=True)
 class SyncTask:
-    """`lock` is the log's: whoever moves or closes the log's directory waits for a sync in progress."""
+    """What to sync. Does nothing once the log is closed: its directory may have moved or gone."""
 
     end_offset: int
     truncations: int
@@ -25,12 +37,14 @@ class SyncTask:
     directories: list[str]
     epochs: tuple[str, bytes] | None
     disk: Disk
-    lock: threading.Lock
+    gate: SyncGate
     is_done: bool = False
 
     def run(self) -> None:
         """Raises `StorageError` when a sync failed, which ends the data directory, or `DiskFullError`."""
-        with self.lock:
+        with self.gate.lock:
+            if self.gate.is_closed:
+                return
             for file in self.files:
                 file.datasync()
             if self.epochs is not None:
