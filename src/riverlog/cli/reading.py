@@ -138,6 +138,7 @@ class _Run:
         self._at_end: set[int] = set()
         self._written = 0
         self._lost_since: float | None = None
+        self._began = time.monotonic()
 
     def read(self) -> None:
         # At a terminal the records themselves are the progress.
@@ -169,6 +170,12 @@ class _Run:
         if not self._in_group:
             return not self._unfinished
         assigned = {each.partition for each in self._consumer.assignment()}
+        if not assigned and not self._written and time.monotonic() - self._began > self._connection.timeout_s:
+            raise CommandError(
+                "the group has given this member no partitions",
+                remedy="it may have members enough; otherwise allow more time with --timeout",
+                code=ExitCode.CONNECTION,
+            )
         return bool(assigned) and assigned <= self._at_end
 
     def _take(self, messages: "list[Message]", bar: Progress) -> None:
