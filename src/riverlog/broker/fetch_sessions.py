@@ -87,8 +87,8 @@ def wanted_by(request: FetchRequest, *, by_id: bool) -> list[Wanted]:
 
 
 def epoch_or_none(epoch: int) -> int | None:
-    """-1 stands for an epoch that is not known; anything else is a claim, however odd."""
-    return None if epoch == -1 else epoch
+    """Any negative epoch of a fetch stands for one that is not known; elsewhere only -1 does."""
+    return None if epoch < 0 else epoch
 
 
 class FetchSession:

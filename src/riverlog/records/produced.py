@@ -53,12 +53,14 @@ def find_batch(field: memoryview) -> memoryview | Rejected:
 def _batch_size_at(field: memoryview, position: int) -> int | Rejected | None:
     """The size of the batch at `position`, None where there is none or not all of it."""
     left = len(field) - position
-    if left < _UP_TO_MAGIC_BYTES:
+    if left < LOG_OVERHEAD_BYTES:
         return None
     size = claimed_size(field, position)
-    magic = field[position + _MAGIC_AT]
     if size - LOG_OVERHEAD_BYTES < _SMALLEST_LENGTH:
         return Rejected(ErrorCode.CORRUPT_MESSAGE, f"a batch claims to have {size} bytes")
+    if left < _UP_TO_MAGIC_BYTES:
+        return None
+    magic = field[position + _MAGIC_AT]
     if magic > MAGIC:
         return Rejected(ErrorCode.CORRUPT_MESSAGE, f"a batch has the unknown magic {magic}")
     if size > _LARGEST_SIZE:

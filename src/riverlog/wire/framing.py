@@ -45,11 +45,11 @@ def decode_request_header(data: ReadableBuffer, start: int = 0) -> tuple[Request
             end = position + length
             if end > size:
                 raise too_short("client id", length, size - position)
-            client_id = str(data[position:end], "utf-8")
+            client_id = str(data[position:end], "utf-8", "replace")  # As in Kafka: any bytes will do for a name.
             position = end
         if version >= _FLEXIBLE.get(key, 1 << 15):
             position = position + 1 if data[position] == 0 else skip_tagged_fields(data, position, size)
-    except (IndexError, struct.error, UnicodeDecodeError) as error:
+    except (IndexError, struct.error) as error:
         raise MalformedMessage(f"request header: {error}") from error
     return RequestHeader(key, version, correlation_id, client_id), position
 

@@ -36,6 +36,7 @@ class DeleteRecordsHandler:
                     partitions=[self._delete(name, index, offset) for index, offset in offsets.items()],
                 )
                 for name, offsets in wanted.items()
+                if offsets
             ]
         )
 

@@ -40,7 +40,7 @@ class OffsetForLeaderEpochHandler:
         if refusal is not None:
             return EpochEndOffset(partition=wanted.partition, error_code=refusal)
         end = partition.log.end_offset_for_epoch(wanted.leader_epoch)
-        if end is None or wanted.leader_epoch < 0:
+        if end is None or wanted.leader_epoch == -1:
             return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.NONE)
         epoch, end_offset = end
         return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
