@@ -75,19 +75,18 @@ def build(description: Mapping[str, Json]) -> bytes:
     return header + body
 
 
-def render(data: bytes) -> list[Json]:
-    """The batches of a fetch reply; an incomplete one at the end is told by its length only."""
+def render(data: bytes) -> tuple[list[Json], int]:
+    """The batches of a fetch reply, and how many bytes of an incomplete one follow them."""
     batches: list[Json] = []
     position = 0
     while position < len(data):
         batch = _render_one(data, position)
         if batch is None:
-            batches.append({"incomplete_bytes": len(data) - position})
             break
         size, described = batch
         batches.append(described)
         position += size
-    return batches
+    return batches, len(data) - position
 
 
 def compress(codec: int, data: bytes) -> bytes:
@@ -97,7 +96,7 @@ def compress(codec: int, data: bytes) -> bytes:
         case 2:
             return bytes(cramjam.snappy.compress_raw(data))
         case 3:
-            return bytes(cramjam.lz4.compress(data))
+            return _lz4(data)
         case 4:
             return bytes(cramjam.zstd.compress(data))
         case _:
@@ -108,6 +107,19 @@ def _gzip(data: bytes) -> bytes:
     packed = bytearray(bytes(cramjam.gzip.compress(data)))
     packed[4:8] = bytes(4)  # the time of compression would change each recording
     return bytes(packed)
+
+
+def _lz4(data: bytes) -> bytes:
+    """A frame of independent blocks of at most 64 KiB, the only kind that Java clients read."""
+    frame = bytearray.fromhex("04224d18" + "6040" + "82")
+    for start in range(0, len(data), 1 << 16):
+        block = data[start : start + (1 << 16)]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        stored = len(packed) >= len(block)
+        frame += struct.pack("<I", len(block) | 1 << 31 if stored else len(packed)) + (
+            block if stored else packed
+        )
+    return bytes(frame + bytes(4))
 
 
 def _decompress(codec: int, data: bytes) -> bytes:

@@ -11,7 +11,11 @@ Four kinds of row:
 * ``TEXT``: words for people. Kafka's sentences are not copied into this repository; that there is none, an
   empty one or one at all is recorded and compared.
 * ``BORN``: a number or path that the run or the machine gives. Its presence is compared.
-* ``DIFFERS``: we answer otherwise on purpose. The reason says why.
+* ``DIFFERS``: we answer otherwise on purpose. The reason says why. It excuses all that stands below its
+  path. A value that would change with every recording is hidden in it. A row may be for one value of
+  Kafka's only.
+
+A path that ends in ``{append time}`` covers a time only when it was set by the broker's clock.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ class Difference:
     kind: Kind
     reason: str
     variable: str = ""
+    hidden: bool = False
+    when_kafka_says: str | None = None
 
     def covers(self, version: int) -> bool:
         return self.first_version <= version <= self.last_version
@@ -55,15 +61,144 @@ def _born(api: str, versions: tuple[int, int], path: str, reason: str) -> Differ
     return Difference(api, *versions, path, Kind.BORN, reason)
 
 
-def _differs(api: str, versions: tuple[int, int], path: str, reason: str) -> Difference:
-    return Difference(api, *versions, path, Kind.DIFFERS, reason)
+def _differs(
+    api: str,
+    versions: tuple[int, int],
+    path: str,
+    reason: str,
+    hidden: bool = False,
+    when_kafka_says: str | None = None,
+) -> Difference:
+    return Difference(
+        api, *versions, path, Kind.DIFFERS, reason, hidden=hidden, when_kafka_says=when_kafka_says
+    )
 
 
 TOPIC_ID = "the broker draws a topic's id at random"
 ADDRESS = "the port that was free when the broker started"
+ADVERTISED = "the oracle sets it; ours follows the port that the system gives"
+LOG_DIR = "the default directory, which is not that of another product"
 CLUSTER = "drawn at random when the storage is formatted"
 
+NOT_YET = {
+    "JoinGroup": 11,
+    "Heartbeat": 12,
+    "LeaveGroup": 13,
+    "SyncGroup": 14,
+    "DescribeGroups": 15,
+    "ListGroups": 16,
+    "SaslHandshake": 17,
+    "AddPartitionsToTxn": 24,
+    "AddOffsetsToTxn": 25,
+    "EndTxn": 26,
+    "WriteTxnMarkers": 27,
+    "TxnOffsetCommit": 28,
+    "DescribeAcls": 29,
+    "CreateAcls": 30,
+    "DeleteAcls": 31,
+    "AlterReplicaLogDirs": 34,
+    "SaslAuthenticate": 36,
+    "CreateDelegationToken": 38,
+    "RenewDelegationToken": 39,
+    "ExpireDelegationToken": 40,
+    "DescribeDelegationToken": 41,
+    "DeleteGroups": 42,
+    "ElectLeaders": 43,
+    "AlterPartitionReassignments": 45,
+    "ListPartitionReassignments": 46,
+    "DescribeClientQuotas": 48,
+    "AlterClientQuotas": 49,
+    "DescribeUserScramCredentials": 50,
+    "AlterUserScramCredentials": 51,
+    "DescribeQuorum": 55,
+    "UpdateFeatures": 57,
+    "DescribeProducers": 61,
+    "UnregisterBroker": 64,
+    "DescribeTransactions": 65,
+    "ListTransactions": 66,
+    "ConsumerGroupHeartbeat": 68,
+    "ConsumerGroupDescribe": 69,
+    "ListConfigResources": 74,
+    "ShareGroupHeartbeat": 76,
+    "ShareGroupDescribe": 77,
+    "ShareFetch": 78,
+    "ShareAcknowledge": 79,
+    "AddRaftVoter": 80,
+    "RemoveRaftVoter": 81,
+    "InitializeShareGroupState": 83,
+    "ReadShareGroupState": 84,
+    "WriteShareGroupState": 85,
+    "DeleteShareGroupState": 86,
+    "ReadShareGroupStateSummary": 87,
+    "StreamsGroupHeartbeat": 88,
+    "StreamsGroupDescribe": 89,
+    "DescribeShareGroupOffsets": 90,
+    "AlterShareGroupOffsets": 91,
+    "DeleteShareGroupOffsets": 92,
+}
+"""What Kafka offers and we do not, yet or ever. Whoever adds one takes it out here and adds its sequences."""
+
+FEATURES_SINCE = {
+    "eligible.leader.replicas.version": 4,
+    "group.version": 4,
+    "kraft.version": 4,
+    "metadata.version": 3,
+    "share.version": 4,
+    "streams.version": 4,
+    "transaction.version": 4,
+}
+"""Features that Kafka reports, and the version of ApiVersions from which on it does."""
+
+OUR_TOPIC_KEYS = ("riverlog.acks.fsync", "riverlog.validate.records")
+OUR_BROKER_KEYS = ("riverlog.decompressed.max.bytes", "riverlog.insecure", "riverlog.open.files.max")
+KRAFT = "of KRaft, which we do not have"
+OURS = "a key of ours that Kafka does not have"
+NO_FEATURES = "features are levels of KRaft's metadata; we offer what we support by version ranges alone"
+
 DIFFERENCES: tuple[Difference, ...] = (
+    *(
+        _differs("ApiVersions", (0, 4), f"api_keys{{{key}}}", f"{name} is not offered by us")
+        for name, key in NOT_YET.items()
+    ),
+    *(
+        _differs("ApiVersions", (since, 4), f"supported_features{{{name}}}", NO_FEATURES)
+        for name, since in FEATURES_SINCE.items()
+    ),
+    *(
+        _differs("ApiVersions", (3, 4), f"finalized_features{{{name}}}", NO_FEATURES)
+        for name in FEATURES_SINCE
+        if name != "kraft.version"
+    ),
+    _differs("ApiVersions", (3, 4), "finalized_features_epoch", NO_FEATURES, hidden=True),
+    *(_differs("CreateTopics", (5, 7), f"topics.configs{{{key}}}", OURS) for key in OUR_TOPIC_KEYS),
+    *(
+        _differs("DescribeConfigs", (1, 4), f"results.configs{{{key}}}", OURS)
+        for key in OUR_TOPIC_KEYS + OUR_BROKER_KEYS
+    ),
+    _born("DescribeConfigs", (1, 4), "results.configs{listeners}.value", ADDRESS),
+    _born("DescribeConfigs", (1, 4), "results.configs{listeners}.synonyms.value", ADDRESS),
+    _differs("DescribeConfigs", (1, 4), "results.configs{advertised.listeners}.value", ADVERTISED, True),
+    _differs("DescribeConfigs", (1, 4), "results.configs{advertised.listeners}.config_source", ADVERTISED),
+    _differs("DescribeConfigs", (1, 4), "results.configs{advertised.listeners}.synonyms", ADVERTISED, True),
+    _born("DescribeConfigs", (1, 4), "results.configs{controller.quorum.voters}.value", KRAFT),
+    _born("DescribeConfigs", (1, 4), "results.configs{controller.quorum.voters}.synonyms.value", KRAFT),
+    _born("DescribeConfigs", (1, 4), "results.configs{log.dir}.value", LOG_DIR),
+    _born("DescribeConfigs", (1, 4), "results.configs{log.dir}.synonyms.value", LOG_DIR),
+    _born("DescribeConfigs", (1, 4), "results.configs{log.dirs}.value", "a temporary directory"),
+    _born("DescribeConfigs", (1, 4), "results.configs{log.dirs}.synonyms.value", "a temporary directory"),
+    _differs(
+        "Fetch",
+        (4, 18),
+        "responses.partitions.incomplete_batch_bytes",
+        "Kafka cuts at the byte limit, in the middle of a batch, which clients drop; we end with a whole one",
+    ),
+    _differs(
+        "Produce",
+        (3, 13),
+        "responses.partition_responses.error_code",
+        "Kafka stumbles over such a batch; a client would send it again for ever, so we call it invalid",
+        when_kafka_says="UNKNOWN_SERVER_ERROR",
+    ),
     _captured("Metadata", (10, 13), "topics.topic_id", "topic_id", TOPIC_ID),
     _captured("Metadata", (0, 13), "brokers.port", "port", ADDRESS),
     _captured("Metadata", (2, 13), "cluster_id", "cluster_id", CLUSTER),

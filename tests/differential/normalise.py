@@ -8,6 +8,7 @@ from one that the client has chosen by standing in the years of this project.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -20,14 +21,27 @@ Json = Any
 BORN_AFTER_MS = 1_600_000_000_000
 """Sequences use timestamps before this moment, so that a later one came from a clock."""
 
-MAPS = {
-    ("DescribeConfigs", "results.configs"): "name",
-    ("CreateTopics", "topics.configs"): "name",
+UNORDERED = {
     ("ApiVersions", "api_keys"): "api_key",
     ("ApiVersions", "supported_features"): "name",
     ("ApiVersions", "finalized_features"): "name",
+    ("CreateTopics", "topics.configs"): "name",
+    ("DeleteRecords", "topics"): "name",
+    ("DeleteRecords", "topics.partitions"): "partition_index",
+    ("DeleteTopics", "responses"): "name",
+    ("DescribeConfigs", "results.configs"): "name",
+    ("Fetch", "responses"): "topic",
+    ("Fetch", "responses.partitions"): "partition_index",
+    ("ListOffsets", "topics"): "name",
+    ("ListOffsets", "topics.partitions"): "partition_index",
+    ("Metadata", "topics"): "name",
+    ("Produce", "responses"): "name",
+    ("Produce", "responses.partition_responses"): "index",
 }
-"""Lists whose order follows a hash table in Kafka: API and path, and the field that is the key."""
+"""Lists whose order in Kafka's reply is that of a hash table: API and path, and the field they are sorted by.
+
+Fetch is among them for the partitions that fail, which Kafka puts before or after the others by version.
+"""
 
 _ABSENT: dict[str, tuple[Json, ...]] = {"session": (0,), "producer": (-1,)}
 _RUN_WIDE = ("cluster_id", "log_dir", "port")
@@ -55,7 +69,7 @@ class Normaliser:
     def normalise(self, api: str, version: int, reply: Json, sent_text: str) -> Json:
         if api == "Fetch":
             _show_records(reply)
-        return _Walk(self, api, version, sent_text).value(reply, "", {})
+        return _Walk(self, api, version, sent_text).value(reply, "", "")
 
     def name_for(self, variable: str, value: Json, owner: Json) -> str:
         """The variable that holds this value, bound now if the value is new."""
@@ -80,27 +94,28 @@ class _Walk:
     def __init__(self, run: Normaliser, api: str, version: int, sent_text: str) -> None:
         self._run, self._api, self._version, self._sent_text = run, api, version, sent_text
 
-    def value(self, value: Json, path: str, owner: Json) -> Json:
+    def value(self, value: Json, keyed: str, path: str) -> Json:
+        """``keyed`` is ``path`` with the keys of the entries around it, for rows that mean one entry."""
         match value:
             case dict():
-                return self._fields(value, path)
-            case list() if (self._api, path) in MAPS:
-                key = MAPS[self._api, path]
-                entries = sorted(value, key=lambda entry: (str(type(entry[key])), entry[key]))
-                return [self._fields(entry, f"{path}{{{entry[key]}}}", path) for entry in entries]
+                return self._fields(value, keyed, path)
+            case list() if (self._api, path) in UNORDERED:
+                key = UNORDERED[self._api, path]
+                shown = [self._fields(entry, f"{keyed}{{{entry.get(key)}}}", path) for entry in value]
+                return sorted(shown, key=lambda entry: _order(entry.get(key), entry))
             case list():
-                return [self.value(inner, path, owner) for inner in value]
+                return [self.value(inner, keyed, path) for inner in value]
             case _:
                 return value
 
-    def _fields(self, fields: dict[str, Json], path: str, plain: str | None = None) -> Json:
+    def _fields(self, fields: dict[str, Json], keyed: str, path: str) -> Json:
         shown: dict[str, Json] = {}
         for name, value in fields.items():
             inner = f"{path}.{name}" if path else name
-            fallback = inner if plain is None else f"{plain}.{name}"
-            row = self._row(inner) or self._row(fallback) or self._clock_row(inner, value)
-            if row is None or row.kind is Kind.DIFFERS:
-                shown[name] = self.value(value, inner, fields)
+            one = f"{keyed}.{name}" if keyed else name
+            row = self._row(one) or self._row(inner) or self._clock_row(inner, value)
+            if row is None or (row.kind is Kind.DIFFERS and not row.hidden):
+                shown[name] = self.value(value, one, inner)
             else:
                 shown[name] = self._replaced(row, value, fields)
         return shown
@@ -121,6 +136,8 @@ class _Walk:
                 shown: Json = "$text"
             case Kind.BORN:
                 shown = value if value == -1 else "$born"
+            case Kind.DIFFERS:
+                shown = "$hidden"
             case _:
                 shown = self._captured(row, value, owner)
         if shown != value:
@@ -135,8 +152,17 @@ class _Walk:
         return {"$var": self._run.name_for(row.variable, value, owner)}
 
 
+def _order(key: Json, entry: Json) -> tuple[bool, int, str, str]:
+    """Numbers by size, words by the alphabet, and whatever shares a key by all that it holds."""
+    number = key if isinstance(key, int) else 0
+    return key is None, number, str(key), json.dumps(entry)
+
+
 def _show_records(reply: Json) -> None:
     for topic in reply["responses"]:
         for partition in topic["partitions"]:
             if partition["records"] is not None:
-                partition["records"] = batches.render(bytes.fromhex(partition["records"]["$hex"]))
+                data = bytes.fromhex(partition["records"]["$hex"])
+                partition["records"], incomplete = batches.render(data)
+                if incomplete:
+                    partition["incomplete_batch_bytes"] = incomplete

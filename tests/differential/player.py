@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.differential import batches, codec
-from tests.differential.connection import ConnectionClosedError, Connection, NoAnswerError
+from tests.differential.connection import Connection, ConnectionClosedError, NoAnswerError
 from tests.differential.normalise import Normaliser
+from tests.differential.settings import CLUSTER_DEFAULTS
 from tests.differential.steps import Call, Collect, Frame, Later, Script, Step, Together
 
 Json = Any
@@ -42,10 +43,17 @@ class Player:
         self._sent_text = ""
 
     def warm_up(self) -> None:
-        """Kafka asks its controller for producer ids when the first is wanted, and says so until they come."""
+        """Bring the broker to the state in which Kafka is after its first moments.
+
+        Kafka asks its controller for producer ids when the first is wanted, and says so until they come.
+        """
         fields = {"transactional_id": None, "transaction_timeout_ms": 1000}
         allotted = Call("InitProducerId", 1, fields, until={"error_code": "NONE"})
-        self.play(Script("InitProducerId", "warm-up", [allotted]))
+        configs = [
+            {"name": key, "config_operation": 0, "value": value} for key, value in CLUSTER_DEFAULTS.items()
+        ]
+        defaults = {"resources": [{"resource_type": 4, "resource_name": "", "configs": configs}]}
+        self.play(Script("warm-up", "", [allotted, Call("IncrementalAlterConfigs", 1, defaults)]))
 
     def play(self, script: Script) -> list[Json]:
         self._normaliser.begin_script()

@@ -51,7 +51,6 @@ def _pages() -> list[Step]:
         _asked(first, first),
         _asked("pages-nowhere"),
         _asked("not/valid"),
-        _asked(""),
         _asked("pages-nowhere", first),
         _asked(*both, limit=3),
         _asked(*both, limit=4),

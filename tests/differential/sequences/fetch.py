@@ -49,7 +49,6 @@ def _offsets(version: int) -> list[Step]:
         *_filled(name, 2),
         *(fetch(version, name, wanted(0, offset)) for offset in offsets),
         *(fetch(version, name, wanted(0, offset), isolation_level=1) for offset in (0, 6, 7)),
-        fetch(version, name, wanted(0, 0), isolation_level=9),
         fetch(version, name, wanted(0, 3), wanted(1, 0)),
         fetch(version, name, wanted(1, 0)),
         fetch(version, name),
@@ -66,11 +65,7 @@ def _limits(version: int) -> list[Step]:
         steps.append(fetch(version, name, wanted(0, 0), wanted(1, 0), max_bytes=limit))
         small = [wanted(partition, 0, partition_max_bytes=limit) for partition in (0, 1)]
         steps.append(fetch(version, name, *small))
-    return [
-        *steps,
-        fetch(version, name, wanted(0, 0), max_bytes=-1),
-        fetch(version, name, wanted(0, 0, partition_max_bytes=-1)),
-    ]
+    return [*steps, fetch(version, name, wanted(0, 0), max_bytes=-1)]
 
 
 def _nowhere(version: int) -> list[Step]:

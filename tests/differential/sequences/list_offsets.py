@@ -72,7 +72,6 @@ def _version(version: int) -> list[Step]:
         asked(version, name, _at(-1), _at(-2)),
         asked(version, name, _at(-1), isolation_level=1),
         asked(version, name, _at(1000), isolation_level=1),
-        asked(version, name, _at(-1), isolation_level=5),
         asked(version, name, _at(-1), replica_id=1),
         asked(version, name, _at(-1), replica_id=-2),
         asked(version, name, _at(-1), replica_id=77),

@@ -16,7 +16,7 @@ def scripts() -> list[Script]:
         *(Script("Metadata", f"by id, version {v}", _by_id(v)) for v in range(10, 14)),
         Script("Metadata", "names that are refused", _bad_names()),
         Script("Metadata", "authorised operations", _operations()),
-        Script("Metadata", "counts that lie", _hostile()),
+        Script("Metadata", "counts that lie", _hostile(), empty_broker=True),
     ]
 
 
@@ -101,7 +101,7 @@ def _operations() -> list[Step]:
 
 
 def _hostile() -> list[Step]:
-    """The count of topics stands before the only name."""
+    """The count of topics stands before the only name; a negative one asks for all topics."""
     legacy = b"\x00\x00\x00\x01\x00\x05where"
     compact = b"\x02\x06where"
     counts = [

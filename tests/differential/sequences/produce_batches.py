@@ -136,7 +136,10 @@ def _garbage() -> list[Step]:
 
 
 def _records() -> list[Step]:
-    """Batches whose checksum is right and whose records are not."""
+    """Batches whose checksum is right and whose records are not.
+
+    Lengths that lie inside a compressed batch are left out: Kafka stores those, and we do not.
+    """
     body = b"\x00" + varint(0) + varint(0) + varint(-1) + varint(1) + b"v" + varint(0)
     whole = varint(len(body)) + body
     wrong_delta = b"\x00" + varint(0) + varint(3) + varint(-1) + varint(1) + b"v" + varint(0)
@@ -163,7 +166,9 @@ def _records() -> list[Step]:
     }
     parts: list[Json] = []
     for codec in ("none", "gzip"):
-        for section in sections.values():
+        for about, section in sections.items():
+            if codec != "none" and about.startswith("length"):
+                continue
             counts = {
                 "record_count": 1,
                 "last_offset_delta": 0,
