@@ -225,7 +225,7 @@ class _ReaderSource:
         source.line(f"{tag}, pos, {end} = read_tag(data, pos, size)")
         for index, field in enumerate(fields):
             source.indent(f"{'elif' if index else 'if'} {tag} == {field.tag}:")
-            value = self._field(field)
+            value = self._tagged_field(field)
             self._flush()
             source.line(f"{values[field.name]} = {value}")
             source.dedent()
@@ -233,6 +233,18 @@ class _ReaderSource:
         source.line(f"if pos != {end}: raise MalformedMessage('tagged field of a wrong length')")
         source.dedent(2)
         return values
+
+    def _tagged_field(self, field: Field) -> str:
+        if field.struct is None or field.array or not field.is_nullable_in(self._version):
+            return self._field(field)
+        # Unlike elsewhere, a structure in a tagged field is behind a 0 when there is none.
+        source = self._source
+        marker, value = self._varint(), source.name("v")
+        source.line(f"if {marker} == 0: {value} = None")
+        source.indent("else:")
+        source.line(f"{value} = {self.struct(field.struct)}")
+        source.dedent()
+        return value
 
     def _default(self, field: Field) -> str:
         if field.default is not DEFAULT:

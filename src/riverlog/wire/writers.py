@@ -129,7 +129,7 @@ class _WriterSource:
         self._flush()
         source.dedent()
 
-    def _struct_field(self, cls: type[Message], value: str, nullable: bool) -> None:
+    def _struct_field(self, cls: type[Message], value: str, nullable: bool, null_byte: int = 255) -> None:
         source = self._source
         struct_name = source.name("m")
         if not nullable:
@@ -138,7 +138,7 @@ class _WriterSource:
             return
         self._flush()
         source.line(f"{struct_name} = {value}")
-        source.line(f"if {struct_name} is None: {self._out}.append(255)")
+        source.line(f"if {struct_name} is None: {self._out}.append({null_byte})")
         source.indent("else:")
         self._run.append(("b", "1"))
         self.struct(cls, struct_name)
@@ -153,7 +153,7 @@ class _WriterSource:
             source.indent(f"if {self._is_set(field, f'{message}.{field.name}')}:")
             outer, self._out = self._out, source.name("o")
             source.line(f"{self._out} = bytearray()")
-            self._field(field, f"{message}.{field.name}")
+            self._tagged_field(field, f"{message}.{field.name}")
             self._flush()
             tag = source.constant("T", varint(field.tag))
             source.line(f"{parts}.append({tag} + varint(len({self._out})) + {self._out})")
@@ -162,10 +162,20 @@ class _WriterSource:
         source.line(f"if {parts}: {self._out} += varint(len({parts})) + b''.join({parts})")
         source.line(f"else: {self._out}.append(0)")
 
+    def _tagged_field(self, field: Field, value: str) -> None:
+        if field.struct is None or field.array:
+            self._field(field, value)
+        else:
+            # Unlike elsewhere, a structure in a tagged field is behind a 0 when there is none.
+            self._struct_field(field.struct, value, field.is_nullable_in(self._version), null_byte=0)
+
     def _is_set(self, field: Field, value: str) -> str:
         if field.default is not DEFAULT:
             return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"
         if field.array:
             return f"{value} is None or {value}" if field.is_nullable_in(self._version) else value
         assert field.struct is not None
-        return " or ".join(self._is_set(inner, f"{value}.{inner.name}") for inner in field.struct.FIELDS)
+        is_any_set = " or ".join(
+            self._is_set(inner, f"{value}.{inner.name}") for inner in field.struct.FIELDS
+        )
+        return f"{value} is None or {is_any_set}" if field.is_nullable_in(self._version) else is_any_set

@@ -13,7 +13,7 @@ from riverlog.coordinator.groups.membership import Claim
 from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
 from riverlog.coordinator.hosted_shard import Answer
 from riverlog.metadata.follower import MetadataFollower
-from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 from riverlog.wire.messages.offset_commit import (
@@ -53,7 +53,7 @@ class OffsetCommitHandler:
                     reply.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 else:
                     pending.append(reply)
-                    wanted.append(_new_offset(name, topic, partition, request.retention_time_ms))
+                    wanted.append(_new_offset(image.topics[name], partition, request.retention_time_ms))
         if not wanted:
             return response
         claim = Claim(
@@ -84,12 +84,10 @@ def _resolve(topic: OffsetCommitRequestTopic, image: ClusterImage, version: int)
     return ("", ErrorCode.UNKNOWN_TOPIC_ID) if name is None else (name, ErrorCode.NONE)
 
 
-def _new_offset(
-    name: str, topic: OffsetCommitRequestTopic, partition: OffsetCommitRequestPartition, retention_ms: int
-) -> NewOffset:
+def _new_offset(topic: TopicImage, partition: OffsetCommitRequestPartition, retention_ms: int) -> NewOffset:
     epoch = partition.committed_leader_epoch
     return NewOffset(
-        TopicPartition(name, partition.partition_index),
+        TopicPartition(topic.name, partition.partition_index),
         partition.committed_offset,
         None if epoch < 0 else epoch,
         partition.committed_metadata or "",

@@ -5,6 +5,8 @@ starts; every other version goes through the message tables. A test holds the tw
 """
 
 import struct
+from functools import lru_cache
+from uuid import UUID
 
 from riverlog.coordinator.effects import CoordinatorRecord
 from riverlog.coordinator.groups.offset_table import Committed
@@ -13,16 +15,17 @@ from riverlog.coordinator.records_format.formats import GroupRecord
 from riverlog.coordinator.records_format.offset_commits import OffsetCommitKey, OffsetCommitValue
 from riverlog.wire.codec import MalformedMessage
 
-VERSION = 3
-_VERSION_WITH_TOPIC_ID = 4
+VERSION = 4
 _VERSION_WITH_EXPIRY = 1
 _NONE = -1
 
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
-_UP_TO_METADATA = struct.Struct(">hqih")
-_TIMESTAMP = struct.Struct(">q")
-_UP_TO_METADATA_V3 = _UP_TO_METADATA.size
+_UP_TO_METADATA = struct.Struct(">hqiB")
+_TIMESTAMP_AND_TAGS = struct.Struct(">qB")
+_TOPIC_ID_TAG = b"\x00\x10"
+_METADATA_AT = _UP_TO_METADATA.size
+_TOPIC_ID_BYTES = 16
 
 
 def commit_record(group_id: str, topic: str, partition: int, committed: Committed) -> CoordinatorRecord:
@@ -58,21 +61,37 @@ def read_key(key: bytes) -> tuple[str, str, int]:
 
 def read_value(value: bytes, record_offset: int) -> Committed:
     """Raises `MalformedMessage`, or `UnknownVersion`."""
-    if len(value) >= _UP_TO_METADATA_V3 and value[1] == VERSION and value[0] == 0:
-        _, offset, leader_epoch, length = _UP_TO_METADATA.unpack_from(value)
-        end = _UP_TO_METADATA_V3 + length
-        if length >= 0 and end + _TIMESTAMP.size <= len(value):
-            (committed_ms,) = _TIMESTAMP.unpack_from(value, end)
-            return Committed(
-                offset,
-                None if leader_epoch < 0 else leader_epoch,
-                _text(value[_UP_TO_METADATA_V3:end]),
-                committed_ms,
-                None,
-                None,
-                record_offset,
-            )
+    if len(value) > _METADATA_AT and value[1] == VERSION and value[0] == 0:
+        quick = _read_quickly(value, record_offset)
+        if quick is not None:
+            return quick
     return _by_table(formats.decode_value(OffsetCommitValue, value), record_offset)
+
+
+def _read_quickly(value: bytes, record_offset: int) -> Committed | None:
+    """None for anything beyond short metadata and at most a topic id."""
+    _, offset, leader_epoch, length = _UP_TO_METADATA.unpack_from(value)
+    end = _METADATA_AT + length - 1
+    if not 1 <= length < 128 or end + _TIMESTAMP_AND_TAGS.size > len(value):
+        return None
+    committed_ms, tags = _TIMESTAMP_AND_TAGS.unpack_from(value, end)
+    end_of_plain = end + _TIMESTAMP_AND_TAGS.size
+    topic_id = None
+    if tags:
+        id_at = end_of_plain + len(_TOPIC_ID_TAG)
+        if tags != 1 or value[end_of_plain:id_at] != _TOPIC_ID_TAG or len(value) != id_at + _TOPIC_ID_BYTES:
+            return None
+        topic_id = _topic_id(value[id_at:])
+    metadata = "" if length == 1 else _text(value[_METADATA_AT:end])
+    epoch = None if leader_epoch < 0 else leader_epoch
+    return Committed(offset, epoch, metadata, committed_ms, None, topic_id, record_offset)
+
+
+@lru_cache(maxsize=4096)
+def _topic_id(raw: bytes) -> UUID | None:
+    """One object for all offsets of a topic: a million of them are read at a start."""
+    topic_id = UUID(bytes=raw)
+    return topic_id if topic_id.int else None
 
 
 def _by_table(value: OffsetCommitValue, record_offset: int) -> Committed:

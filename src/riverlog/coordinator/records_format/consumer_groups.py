@@ -232,7 +232,7 @@ class ConsumerGroupMemberMetadataValue(Message):
             tag=0,
             tagged=(0, 0),
             struct=ClassicMemberMetadata,
-            default=None,
+            default=DEFAULT,
         ),
     )
 
