@@ -11,7 +11,7 @@ from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.coordinator.hashing import partition_for
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.network import Address
 
 
@@ -34,6 +34,13 @@ class CoordinatorPlaces:
     async def make_ready(self, topic: str) -> None:
         """Make the internal topic; when that fails, `find` tells."""
         await self._controller.create_topics([self._automatic_topics.new_topic(topic)])
+
+    def partition_of(self, topic: str, key: str) -> TopicPartition | None:
+        """Which partition keeps the state of a group or transaction; None while there is no such topic."""
+        internal = self._follower.image.topics.get(topic)
+        return (
+            None if internal is None else TopicPartition(topic, partition_for(key, len(internal.partitions)))
+        )
 
     def find(self, topic: str, key: str, listener_name: str) -> Place | ErrorCode:
         image = self._follower.image

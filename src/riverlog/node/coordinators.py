@@ -10,14 +10,21 @@ from riverlog.broker.handlers.offset_delete import OffsetDeleteHandler
 from riverlog.broker.handlers.offset_fetch import OffsetFetchHandler
 from riverlog.broker.route import Handler
 from riverlog.controller.controller import Controller
-from riverlog.controller.internal_topics import OFFSETS_TOPIC, AutomaticTopics, InternalShape
+from riverlog.controller.internal_topics import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    AutomaticTopics,
+    InternalShape,
+)
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.settings import Settings
 from riverlog.model.disk import FileSlice
+from riverlog.node.transaction_parts import TransactionParts
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
 
@@ -28,19 +35,24 @@ class Coordinators:
         settings: Settings,
         replicas: ReplicaSet,
         follower: MetadataFollower,
+        producer_ids: ProducerIds,
         *,
         clock: Clock,
         read: Callable[[FileSlice], Awaitable[bytes]],
     ) -> None:
         config = GroupConfig.from_settings(settings)
         self.groups = GroupCoordinator(config, replicas, lambda: follower.image, clock=clock, read=read)
+        self.transactions = TransactionParts(
+            settings, replicas, self.groups, producer_ids, clock=clock, read=read
+        )
         self.automatic_topics = AutomaticTopics(
             {
+                TRANSACTIONS_TOPIC: self.transactions.topic_shape,
                 OFFSETS_TOPIC: InternalShape(
                     config.offsets_topic_partitions,
                     config.offsets_topic_replication_factor,
                     config.offsets_topic_segment_bytes,
-                )
+                ),
             },
             lambda: len(follower.image.brokers),
         )
@@ -51,15 +63,21 @@ class Coordinators:
 
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         self.groups.apply(old, new)
+        self.transactions.coordinator.apply(old, new)
 
     def start(self) -> None:
         """Load what the logs hold, in the background: requests may come meanwhile."""
-        self._loading = asyncio.create_task(self.groups.load_all(), name="load coordinators")
+        self._loading = asyncio.create_task(self._load(), name="load coordinators")
+
+    async def _load(self) -> None:
+        await self.groups.load_all()
+        await self.transactions.coordinator.load_all()
 
     async def close(self) -> None:
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
+        await self.transactions.coordinator.close()
         await self.groups.close()
 
     def handlers(self, controller: Controller) -> Mapping[ApiKey, Handler]:
@@ -69,4 +87,5 @@ class Coordinators:
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(self.groups, self._follower),
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(self.groups, self._follower),
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(self.groups, self._follower),
+            **self.transactions.handlers(places, self._follower),
         }

@@ -82,13 +82,13 @@ def make_routes(
         **coordinators.handlers(controller),
     }
     return routes_of(
-        produce=ProduceHandler(replicas, clock, metrics),
+        produce=ProduceHandler(replicas, coordinators.transactions.produced, clock, metrics),
         fetch=FetchHandler(
             FetchReader(replicas), sessions, fetch_bytes_max=config.fetch_bytes_max, metrics=metrics
         ),
         list_offsets=ListOffsetsHandler(replicas),
         offset_for_leader_epoch=OffsetForLeaderEpochHandler(replicas),
-        init_producer_id=InitProducerIdHandler(producer_ids),
+        init_producer_id=InitProducerIdHandler(producer_ids, coordinators.transactions.coordinator),
         admin=admin,
     )
 

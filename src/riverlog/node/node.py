@@ -119,15 +119,17 @@ class Node:
         await follower.start()
         directories.remove_strays(follower.image, self.config.node_id)
         await directories.recover()
+        producer_ids = ProducerIds(store, self.config.node_id)
         coordinators = Coordinators(
             self._settings,
             replicas,
             follower,
+            producer_ids,
             clock=self._clock,
             read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),
         )
         self._stack.push_async_callback(coordinators.close)
-        await self._serve(store, replicas, directories, coordinators)
+        await self._serve(store, replicas, directories, coordinators, producer_ids)
         coordinators.start()
         self._start_duties(directories)
 
@@ -171,6 +173,7 @@ class Node:
         replicas: ReplicaSet,
         directories: DataDirectories,
         coordinators: Coordinators,
+        producer_ids: ProducerIds,
     ) -> None:
         follower = self._follower
         self.controller = controller = Controller(
@@ -188,7 +191,7 @@ class Node:
             replicas=replicas,
             follower=follower,
             controller=controller,
-            producer_ids=ProducerIds(store, self.config.node_id),
+            producer_ids=producer_ids,
             coordinators=coordinators,
             directories=directories,
             layers=lambda: self._live_config.layers(follower.image),

@@ -2,15 +2,17 @@
 
 Everything is written before `handle` returns; what may be waited for is only the acknowledgement (acks=all
 with followers, or `riverlog.acks.fsync`). Versions 0-2 are advertised for old librdkafka and close the
-connection, as in Apache Kafka. Left out until there is a coordinator: transactional batches, which get the
-retriable answer that Kafka gives while it cannot reach one. Never answers UNKNOWN_SERVER_ERROR.
+connection, as in Apache Kafka. A transactional batch is written only where its transaction is open or the
+coordinator lets it in; only that may put the writing off (KIP-890). Never answers UNKNOWN_SERVER_ERROR.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import NamedTuple
 
 from riverlog.broker.context import HangUp, RequestContext
+from riverlog.broker.produced_transactions import ProducedTransactions
+from riverlog.broker.transactional_writes import Refusals
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -36,6 +38,8 @@ _ZSTD_VERSION_MIN = 7
 _ALL = -1
 _ATTRIBUTES_LOW_BYTE_AT = 22
 
+_NONE_REFUSED: Refusals = {}
+
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -57,25 +61,50 @@ class _Unacknowledged(NamedTuple):
 
 
 class ProduceHandler:
-    def __init__(self, replicas: ReplicaSet, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, replicas: ReplicaSet, transactions: ProducedTransactions, clock: Clock, metrics: Metrics
+    ) -> None:
         self._replicas = replicas
+        self._transactions = transactions
         self._clock = clock
         self._bytes_in = metrics.counter("riverlog_produced_bytes_total")
 
     def handle(
         self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | Awaitable[ProduceResponse] | HangUp | None:
+    ) -> ProduceResponse | Awaitable[ProduceResponse | HangUp | None] | HangUp | None:
         refusal = _refusal_of_all(request)
+        refusals: Refusals = _NONE_REFUSED
+        if refusal is None and request.transactional_id is not None:
+            admitted = self._transactions.admit(request, context.version)
+            if isinstance(admitted, ErrorCode):
+                refusal = NotWritten(admitted)
+            elif isinstance(admitted, Mapping):
+                refusals = admitted
+            else:
+                return self._write_later(_kept(request), context.version, admitted)
+        return self._write(request, context.version, refusal, refusals)
+
+    async def _write_later(
+        self, request: ProduceRequest, version: int, admitted: Awaitable[Refusals]
+    ) -> ProduceResponse | HangUp | None:
+        response = self._write(request, version, None, await admitted)
+        return await response if isinstance(response, Awaitable) else response
+
+    def _write(
+        self, request: ProduceRequest, version: int, refusal: NotWritten | None, refusals: Refusals
+    ) -> ProduceResponse | Awaitable[ProduceResponse] | HangUp | None:
         now_ms = self._clock.wall_ms()
         waiting: list[_Unacknowledged] = []
         response = ProduceResponse()
         for topic in request.topic_data:
+            if not topic.partition_data:
+                continue
             answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            for data in topic.partition_data:
+            for data in _last_of_each(topic.partition_data):
                 if refusal is not None:
                     reply = _error(data.index, refusal)
                 else:
-                    reply = self._append(topic, data, request, context.version, now_ms, waiting)
+                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
                 answer.partition_responses.append(reply)
             response.responses.append(answer)
         if request.acks == 0:
@@ -92,10 +121,13 @@ class ProduceHandler:
         version: int,
         now_ms: int,
         waiting: list[_Unacknowledged],
+        refusals: Refusals,
     ) -> PartitionProduceResponse:
         partition = self._find(topic, data.index, version)
         if not isinstance(partition, Partition):
             return _error(data.index, NotWritten(partition))
+        if refusals and (error := refusals.get(partition.topic_partition)) is not None:
+            return _error(data.index, NotWritten(error, "the partition is not part of the transaction"))
         records = data.records
         refusal = _refusal_of_records(records, version)
         if refusal is not None:
@@ -118,6 +150,13 @@ class ProduceHandler:
         return self._replicas.find_by_id(topic.topic_id, index)
 
 
+def _last_of_each(wanted: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
+    """Of a partition that is named twice for one topic Kafka takes the last."""
+    if len(wanted) == 1:
+        return wanted
+    return {data.index: data for data in wanted}.values()
+
+
 def _refusal_of_all(request: ProduceRequest) -> NotWritten | None:
     """What is wrong with the request as a whole, and so with every partition in it."""
     if request.acks not in _ACKS:
@@ -129,11 +168,18 @@ def _refusal_of_all(request: ProduceRequest) -> NotWritten | None:
                 if fault := first_batch_fault(data.records):
                     return NotWritten(fault.error, fault.reply_message)
                 transactional = transactional or is_transactional(data.records)
-    if not transactional:
-        return None
-    if request.transactional_id is None:
+    if transactional and request.transactional_id is None:
         return NotWritten(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS, "this broker does not coordinate transactions yet")
+    return None
+
+
+def _kept(request: ProduceRequest) -> ProduceRequest:
+    """The request with its own copy of the records, for use when the receive buffer is another's."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = memoryview(bytearray(data.records))
+    return request
 
 
 def _refusal_of_records(records: object, version: int) -> NotWritten | None:

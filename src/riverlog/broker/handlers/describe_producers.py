@@ -1,0 +1,51 @@
+"""DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
+
+from riverlog.broker.context import RequestContext
+from riverlog.model.errors import ErrorCode
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.producer_state import ProducerEntry
+from riverlog.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+class DescribeProducersHandler:
+    def __init__(self, replicas: ReplicaSet) -> None:
+        self._replicas = replicas
+
+    def handle(self, request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name,
+                    partitions=[self._describe(topic.name, each) for each in topic.partition_indexes],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _describe(self, topic: str, index: int) -> PartitionResponse:
+        partition = self._replicas.find(topic, index)
+        error = partition if isinstance(partition, ErrorCode) else partition.refusal()
+        if error is not None or isinstance(partition, ErrorCode):
+            return PartitionResponse(partition_index=index, error_code=error or ErrorCode.NONE)
+        return PartitionResponse(
+            partition_index=index,
+            active_producers=[_described(*each) for each in partition.log.producers],
+        )
+
+
+def _described(producer_id: int, entry: ProducerEntry) -> ProducerState:
+    first_offset = entry.transaction_first_offset
+    return ProducerState(
+        producer_id=producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp_ms,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=-1 if first_offset is None else first_offset,
+    )

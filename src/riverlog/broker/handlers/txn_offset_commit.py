@@ -1,0 +1,119 @@
+"""TxnOffsetCommit 0-5: offsets of a group as part of a transaction; they count when it commits.
+
+From 5 on the broker adds the group's partition to the transaction itself; before, AddOffsetsToTxn has done
+so and the broker makes sure of it (KIP-890). Membership is checked from 3 on (KIP-447).
+"""
+
+from collections.abc import Awaitable
+
+from riverlog.broker.context import RequestContext
+from riverlog.broker.coordinator_places import CoordinatorPlaces
+from riverlog.broker.transactional_writes import Refusals, Support, TransactionalWrites
+from riverlog.controller.internal_topics import OFFSETS_TOPIC
+from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.groups.membership import Claim
+from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
+from riverlog.coordinator.hosted_shard import Answer
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
+from riverlog.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+_ABORTABLE_SINCE = 4
+_ADDS_SINCE = 5
+
+
+class TxnOffsetCommitHandler:
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        writes: TransactionalWrites,
+        places: CoordinatorPlaces,
+        follower: MetadataFollower,
+    ) -> None:
+        self._groups = groups
+        self._writes = writes
+        self._places = places
+        self._follower = follower
+
+    async def handle(
+        self, request: TxnOffsetCommitRequest, context: RequestContext
+    ) -> TxnOffsetCommitResponse:
+        image = self._follower.image
+        response = TxnOffsetCommitResponse()
+        wanted: list[NewOffset] = []
+        pending: list[TxnOffsetCommitResponsePartition] = []
+        for topic in request.topics:
+            answer = TxnOffsetCommitResponseTopic(name=topic.name)
+            response.topics.append(answer)
+            for partition in topic.partitions:
+                reply = TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+                answer.partitions.append(reply)
+                if image.partition(topic.name, partition.partition_index) is None:
+                    reply.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                else:
+                    pending.append(reply)
+                    wanted.append(_new_offset(topic.name, partition))
+        if wanted:
+            verdicts = await self._commit(request, context.version, wanted)
+            for at, reply in enumerate(pending):
+                reply.error_code = verdicts if isinstance(verdicts, ErrorCode) else verdicts[at]
+        return response
+
+    async def _commit(
+        self, request: TxnOffsetCommitRequest, version: int, wanted: list[NewOffset]
+    ) -> Verdicts | ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        partition = self._places.partition_of(OFFSETS_TOPIC, request.group_id)
+        if partition is None:
+            return ErrorCode.NOT_COORDINATOR
+        producer = Producer(request.producer_id, request.producer_epoch)
+        refusals = self._writes.admit(request.transactional_id, producer, [partition], _support(version))
+        if isinstance(refusals, Awaitable):
+            refusals = await refusals
+        if refusals:
+            return _told(refusals, partition)
+        group_id = request.group_id
+        claim = Claim(
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            is_transactional=True,
+            version=version,
+        )
+        verdicts: Answer[Verdicts] = self._groups.run(
+            group_id,
+            lambda shard, token, now_ms: shard.offsets.decide_commit(
+                token, group_id, claim, wanted, now_ms, producer=producer
+            ),
+        )
+        return await verdicts
+
+
+def _support(version: int) -> Support:
+    if version >= _ADDS_SINCE:
+        return Support.ADDS
+    return Support.ABORTABLE if version >= _ABORTABLE_SINCE else Support.OLD_ERRORS
+
+
+def _told(refusals: Refusals, partition: TopicPartition) -> ErrorCode:
+    error = refusals[partition]
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if error is ErrorCode.NOT_ENOUGH_REPLICAS else error
+
+
+def _new_offset(topic: str, partition: TxnOffsetCommitRequestPartition) -> NewOffset:
+    epoch = partition.committed_leader_epoch
+    return NewOffset(
+        TopicPartition(topic, partition.partition_index),
+        partition.committed_offset,
+        None if epoch < 0 else epoch,
+        partition.committed_metadata or "",
+    )

@@ -1,0 +1,57 @@
+"""WriteTxnMarkers 1-2: a coordinator ends a transaction in partitions that this node leads."""
+
+from riverlog.broker.context import RequestContext
+from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
+from riverlog.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+
+class WriteTxnMarkersHandler:
+    def __init__(self, writer: MarkerWriter) -> None:
+        self._writer = writer
+
+    async def handle(
+        self, request: WriteTxnMarkersRequest, context: RequestContext
+    ) -> WriteTxnMarkersResponse:
+        return WriteTxnMarkersResponse(markers=[await self._write(marker) for marker in request.markers])
+
+    async def _write(self, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
+        marker = Marker(
+            Producer(wanted.producer_id, wanted.producer_epoch),
+            wanted.coordinator_epoch,
+            wanted.transaction_result,
+        )
+        written = [
+            (
+                topic.name,
+                [
+                    (each, self._writer.write(TopicPartition(topic.name, each), marker, may_be_written=False))
+                    for each in topic.partition_indexes
+                ],
+            )
+            for topic in wanted.topics
+        ]
+        return WritableTxnMarkerResult(
+            producer_id=wanted.producer_id,
+            topics=[
+                WritableTxnMarkerTopicResult(
+                    name=topic,
+                    partitions=[
+                        WritableTxnMarkerPartitionResult(
+                            partition_index=each, error_code=await future or ErrorCode.NONE
+                        )
+                        for each, future in partitions
+                    ],
+                )
+                for topic, partitions in written
+            ],
+        )
