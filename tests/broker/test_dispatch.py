@@ -1,11 +1,12 @@
 """Header, version, body: what is answered, what closes the connection, and that the broker outlives it."""
 
+import asyncio
 import struct
 
 import pytest
 
 from riverlog.broker.connection import Later, Origin
-from riverlog.broker.context import HangUp, RequestContext
+from riverlog.broker.context import HangUp, InOrder, RequestContext
 from riverlog.broker.dispatch import Dispatcher
 from riverlog.broker.handlers.api_versions import ApiVersionsHandler
 from riverlog.broker.route import Handler, route
@@ -162,6 +163,22 @@ def test_a_bug_in_produce_closes_the_connection_instead(caplog: pytest.LogCaptur
 
 def test_a_handler_may_have_no_reply() -> None:
     assert dispatch(ApiKey.PRODUCE, 9, ProduceRequest(), Fixed(None)) is None
+
+
+def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
+    async def main() -> None:
+        for wrap, may_be_overtaken in ((lambda answer: answer, True), (InOrder, False)):
+            answer = asyncio.get_running_loop().create_future()
+            handler = Fixed(wrap(answer))
+            frame = bytearray(encode_request(RequestHeader(ApiKey.PRODUCE, 9, 7, None), ProduceRequest()))
+            table = {ApiKey.PRODUCE: route(ApiKey.PRODUCE, handler, may_be_overtaken=True)}
+            later = Dispatcher(table, StoppedClock(), NoMetrics()).dispatch(memoryview(frame)[4:], ORIGIN)
+            assert isinstance(later, Later)
+            assert later.may_be_overtaken is may_be_overtaken
+            answer.set_result(None)
+            assert await later.answer is None
+
+    asyncio.run(main())
 
 
 def test_only_what_is_routed_is_advertised() -> None:

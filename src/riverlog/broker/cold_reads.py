@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _WARM_STEP_BYTES = 256 * 1024
+_PROBE = [bytearray(1)]
 
 
 def read_if_warm(descriptor: int, position: int, length: int) -> bytes | None:
@@ -33,10 +34,19 @@ def read_if_warm(descriptor: int, position: int, length: int) -> bytes | None:
 
 def is_warm(descriptor: int, position: int, length: int) -> bool:
     """Whether the first and the last byte of a range can be read without waiting for the disk."""
-    return (
-        read_if_warm(descriptor, position, 1) is not None
-        and read_if_warm(descriptor, position + length - 1, 1) is not None
-    )
+    if _NOWAIT is None:
+        return True
+    try:
+        return (
+            os.preadv(descriptor, _PROBE, position, _NOWAIT) == 1
+            and os.preadv(descriptor, _PROBE, position + length - 1, _NOWAIT) == 1
+        )
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _CANNOT_TELL:
+            return True
+        raise
 
 
 class ColdReader:

@@ -1,6 +1,7 @@
 """What a handler is told about a request beside its body, and what it may return instead of a reply."""
 
-from typing import NamedTuple
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
 
 from riverlog.model.network import Address
 from riverlog.wire.framing import RequestHeader
@@ -22,3 +23,10 @@ class HangUp(NamedTuple):
     """The handler has no reply that the protocol allows: the connection is closed, as Kafka does."""
 
     reason: str
+
+
+class InOrder(NamedTuple):
+    """An answer in the making whose effect is still to come: no later request of the connection may start
+    before it is there, even where the route lets requests overtake one another."""
+
+    answer: Awaitable[Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 from riverlog.broker.complaints import Complaints
 from riverlog.broker.connection import Answer, Later, Origin
-from riverlog.broker.context import HangUp, RequestContext
+from riverlog.broker.context import HangUp, InOrder, RequestContext
 from riverlog.broker.handlers.api_versions import unsupported_version_reply
 from riverlog.broker.route import Route
 from riverlog.model.clock import Clock
@@ -23,6 +23,7 @@ from riverlog.model.metrics import Metrics
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import MalformedMessage
 from riverlog.wire.framing import RequestHeader, decode_request_header
+from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
 
@@ -62,14 +63,20 @@ class Dispatcher:
         context = RequestContext(header, version, origin.listener_name, origin.peer, header.client_id)
         try:
             response = route.handler.handle(request, context)
+            if isinstance(response, Message):
+                return route.encode(version, header.correlation_id, response)
             if response is None:
                 return None
+            may_be_overtaken = route.may_be_overtaken
+            if type(response) is InOrder:
+                may_be_overtaken = False
+                response = response.answer
             if inspect.isawaitable(response):
                 finishing = asyncio.get_running_loop().create_task(self._finish(route, response, context))
                 if inspect.iscoroutine(response):
                     # A connection that closes before the task began leaves the coroutine unstarted.
                     finishing.add_done_callback(lambda _: response.close())
-                return Later(finishing, route.may_be_overtaken)
+                return Later(finishing, may_be_overtaken)
             return self._encode(route, response, context)
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, context)

@@ -24,13 +24,14 @@ _CUT_SHORT = "a log file ended before the records that were promised"
 class Outbound:
     __slots__ = (
         "_cold_reader",
-        "_head_is_warm",
+        "_is_watching",
         "_loop",
         "_on_broken",
         "_on_progress",
         "_queue",
         "_socket",
         "_suspended",
+        "_warm_end",
         "queued_bytes",
     )
 
@@ -49,8 +50,11 @@ class Outbound:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[RecordData] = deque()
         self._suspended = False
-        self._head_is_warm = False
-        """A thread has just read the head: do not ask again, or a file cut short would be asked for ever."""
+        self._is_watching = False
+        self._warm_end = -1
+        """Up to this position the file at the head is known to be in memory. It is not asked for again, so
+        that a socket which takes little at a time does not cost a question each time, and a file that was
+        cut short is not asked for ever."""
         self.queued_bytes = 0
         """Bytes that wait in memory; slices of files are not among them."""
 
@@ -74,14 +78,19 @@ class Outbound:
                 if share <= 0:
                     self._suspended = True
                     self._loop.call_soon(self._resume)
-                    return
+                    break
                 sent = self._send_head(share)
                 if sent is None:
-                    return
+                    break
                 share -= sent
+            if self._is_watching:
+                self._is_watching = False
+                self._socket.on_writable(None)
         except (BlockingIOError, InterruptedError):
             self._suspended = True
-            self._socket.on_writable(self._on_writable)
+            if not self._is_watching:
+                self._is_watching = True
+                self._socket.on_writable(self._resume)
         except OSError as error:
             self._on_broken(error.strerror or str(error))
 
@@ -133,9 +142,9 @@ class Outbound:
     def _read_small(self, part: FileSlice) -> bytes | None:
         if part.length > _SMALL_SLICE_BYTES:
             return None
-        if not self._head_is_warm:
+        if self._warm_end < part.position + part.length:
             return read_if_warm(part.file.fileno(), part.position, part.length)
-        self._head_is_warm = False
+        self._warm_end = -1
         data = part.file.pread(part.length, part.position)
         if len(data) < part.length:
             raise OSError(_CUT_SHORT)
@@ -144,36 +153,36 @@ class Outbound:
     def _send_slice(self, part: FileSlice, share: int) -> int | None:
         length = min(part.length, share)
         descriptor = part.file.fileno()
-        if not self._head_is_warm and not is_warm(descriptor, part.position, length):
-            self._warm_first(part, length)
-            return None
+        if part.position >= self._warm_end:
+            if not is_warm(descriptor, part.position, length):
+                self._warm_first(part, length)
+                return None
+            self._warm_end = part.position + length
+        length = min(length, self._warm_end - part.position)
         sent = self._socket.sendfile(descriptor, part.position, length)
-        self._head_is_warm = False
         if sent == 0:
             raise OSError(_CUT_SHORT)
         if sent == part.length:
             self._queue.popleft()
+            self._warm_end = -1
         else:
             self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
         return sent
 
     def _warm_first(self, part: FileSlice, length: int) -> None:
         self._suspended = True
+        end = part.position + length
         warming = self._cold_reader.warm(part.file.fileno(), part.position, length)
-        warming.add_done_callback(self._on_warmed)
+        warming.add_done_callback(lambda done: self._on_warmed(done, end))
 
-    def _on_warmed(self, warming: "asyncio.Future[None]") -> None:
+    def _on_warmed(self, warming: "asyncio.Future[None]", end: int) -> None:
         if warming.cancelled():
             return
         error = warming.exception()
         if error is not None:
             self._on_broken(f"records could not be read: {error}")
             return
-        self._head_is_warm = True
-        self._resume()
-
-    def _on_writable(self) -> None:
-        self._socket.on_writable(None)
+        self._warm_end = end
         self._resume()
 
     def _resume(self) -> None:

@@ -14,7 +14,7 @@ from riverlog.wire.framing import encode_response
 
 
 class Handler(Protocol):
-    """`handle` returns the response, an awaitable of it, `HangUp`, or None where no reply is sent.
+    """`handle` returns the response, an awaitable of it (or `InOrder`), `HangUp`, or None for no reply.
 
     The request may point into the receive buffer: whatever is needed after `handle` has returned is copied.
     """
