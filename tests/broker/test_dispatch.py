@@ -171,7 +171,7 @@ def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
             answer = asyncio.get_running_loop().create_future()
             handler = Fixed(wrap(answer))
             frame = bytearray(encode_request(RequestHeader(ApiKey.PRODUCE, 9, 7, None), ProduceRequest()))
-            table = {ApiKey.PRODUCE: route(ApiKey.PRODUCE, handler, may_be_overtaken=True)}
+            table = {int(ApiKey.PRODUCE): route(ApiKey.PRODUCE, handler, may_be_overtaken=True)}
             later = Dispatcher(table, StoppedClock(), NoMetrics()).dispatch(memoryview(frame)[4:], ORIGIN)
             assert isinstance(later, Later)
             assert later.may_be_overtaken is may_be_overtaken
