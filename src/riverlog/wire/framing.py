@@ -45,7 +45,7 @@ def decode_request_header(data: ReadableBuffer, start: int = 0) -> tuple[Request
             end = position + length
             if end > size:
                 raise too_short("client id", length, size - position)
-            client_id = str(data[position:end], "utf-8", "replace")  # As in Kafka: any bytes will do for a name.
+            client_id = str(data[position:end], "utf-8", "replace")  # Any bytes will do, as in Kafka.
             position = end
         if version >= _FLEXIBLE.get(key, 1 << 15):
             position = position + 1 if data[position] == 0 else skip_tagged_fields(data, position, size)
