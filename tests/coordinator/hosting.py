@@ -1,0 +1,142 @@
+"""Shards on real partitions of a simulated disk, on an event loop whose time jumps to the next timer."""
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.disk import FileSlice
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.flusher import Flusher
+from riverlog.storage.log import Log
+from riverlog.testing.simulated_disk import SimulatedDisk
+
+T = TypeVar("T")
+
+NODE = NodeId(1)
+START_MS = 1_800_000_000_000
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Instead of waiting for a timer, it moves the time to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(None if timeout is None else 0)
+        if not ready and timeout:
+            self.now_s += timeout
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now_s
+
+
+class LoopClock:
+    """Both times are those of the running loop."""
+
+    def wall_ms(self) -> int:
+        return START_MS + round(asyncio.get_running_loop().time() * 1000)
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def run_virtually(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work())
+
+
+class HeldExecutor(Executor):
+    """Syncs happen when the test says so; until then nothing is committed."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self.held.append((future, lambda: fn(*args, **options)))
+        return future
+
+    async def release(self) -> None:
+        """Let everything that is asked for be synced, and those who wait for it go on."""
+        for _ in range(5):
+            held, self.held = self.held, []
+            for future, work in held:
+                future.set_result(work())
+            await asyncio.sleep(0)
+
+
+@dataclass
+class Logs:
+    disk: SimulatedDisk = field(default_factory=SimulatedDisk)
+    config: LogConfig = field(default_factory=LogConfig)
+
+    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+        if not self.disk.exists("/data"):
+            self.disk.make_directories("/data")
+            self.disk.sync_directory("/")
+        return Log.open(
+            f"/data/{topic_partition}",
+            topic_partition,
+            config=self.config,
+            disk=self.disk,
+            clock=LoopClock(),
+            topic_id=topic_id,
+            clean=False,
+        )
+
+    def delete_log(self, topic_partition: TopicPartition) -> None:
+        self.disk.remove_tree(f"/data/{topic_partition}")
+
+
+def image(topics: dict[str, int], *, leader: int = NODE, epoch: int = 0, ids: int = 1) -> ClusterImage:
+    """Topics with so many partitions. Other `ids` make them other topics of the same names."""
+    partition = PartitionImage((NODE, NodeId(2)), (NodeId(leader),), NodeId(leader), epoch, 0)
+    made = {
+        name: TopicImage(name, UUID(int=hash(name) % 2**64 + ids), (partition,) * count)
+        for name, count in topics.items()
+    }
+    return ClusterImage(
+        brokers={NODE: BrokerImage(NODE, {})},
+        topics=made,
+        topic_names={topic.topic_id: name for name, topic in made.items()},
+    )
+
+
+class Cluster:
+    """The replicas of one node, following images."""
+
+    def __init__(self, logs: Logs | None = None, executor: Executor | None = None) -> None:
+        self.logs = logs or Logs()
+        self.flusher = Flusher(asyncio.get_running_loop(), executor=executor)
+        self.replicas = ReplicaSet(NODE, self.logs, self.flusher, lambda image, topic: self.logs.config)
+        self.image = ClusterImage()
+        self._followers: list[Callable[[ClusterImage, ClusterImage], None]] = [self.replicas.apply]
+
+    def follow(self, follower: Callable[[ClusterImage, ClusterImage], None]) -> None:
+        self._followers.append(follower)
+
+    def show(self, new: ClusterImage) -> None:
+        old, self.image = self.image, new
+        for follower in self._followers:
+            follower(old, new)
+
+
+async def read_now(piece: FileSlice) -> bytes:
+    await asyncio.sleep(0)
+    return piece.file.pread(piece.length, piece.position)

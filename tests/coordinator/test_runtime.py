@@ -1,0 +1,388 @@
+"""The runtime: decisions become records and replies in order, and a shard is what its log says."""
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import pytest
+
+from riverlog.coordinator import runtime as runtimes
+from riverlog.coordinator.effects import (
+    NOTHING,
+    CancelTimer,
+    CoordinatorRecord,
+    Effects,
+    Producer,
+    Reply,
+    SetTimer,
+    Token,
+    reply,
+)
+from riverlog.coordinator.hosted_shard import HostingRules
+from riverlog.coordinator.runtime import CoordinatorRuntime
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.errors import ErrorCode
+from riverlog.replication.partition import Partition
+from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, image, read_now, run_virtually
+from tests.coordinator.hosting import LoopClock as Clock
+
+TOPIC = "__words"
+
+
+@dataclass
+class Words:
+    """A shard that remembers words; those of a transaction only when it commits."""
+
+    known: dict[str, str] = field(default_factory=dict)
+    pending: dict[int, dict[str, str]] = field(default_factory=dict)
+    waiting: list[Token[str]] = field(default_factory=list)
+    rung: list[tuple[Hashable, int]] = field(default_factory=list)
+    on_ring: Effects = NOTHING
+
+    def replay(
+        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+    ) -> None:
+        if producer is not None and value is not None:
+            self.pending.setdefault(producer.producer_id, {})[key.decode()] = value.decode()
+        elif value is None:
+            self.known.pop(key.decode(), None)
+        else:
+            self.known[key.decode()] = value.decode()
+
+    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+        ended = self.pending.pop(producer.producer_id, {})
+        if committed:
+            self.known |= ended
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        return Effects(timers=(SetTimer("loaded", 10),))
+
+    def on_timer(self, key: Hashable, now_ms: int) -> Effects:
+        self.rung.append((key, now_ms))
+        return self.on_ring
+
+
+Runtime = CoordinatorRuntime[Words]
+
+
+def word(key: str, value: str | None = "x") -> CoordinatorRecord:
+    return CoordinatorRecord(key.encode(), None if value is None else value.encode())
+
+
+def make_runtime(cluster: Cluster, rules: HostingRules = HostingRules()) -> Runtime:  # noqa: B008
+    runtime: Runtime = CoordinatorRuntime(
+        TOPIC, cluster.replicas, lambda _: Words(), clock=Clock(), read=read_now, rules=rules
+    )
+    cluster.follow(runtime.apply)
+    return runtime
+
+
+def learn(runtime: Runtime, *records: CoordinatorRecord, index: int = 0) -> "asyncio.Future[str | ErrorCode]":
+    return runtime.run(index, lambda shard, token, now: reply(token, "learned", *records))
+
+
+def known(runtime: Runtime, index: int = 0) -> dict[str, str] | ErrorCode:
+    answer = runtime.ask(index, lambda shard: dict(shard.known))
+    assert answer.done()
+    return answer.result()
+
+
+def partition_of(cluster: Cluster, index: int = 0) -> Partition:
+    partition = cluster.replicas.find(TOPIC, index)
+    assert isinstance(partition, Partition)
+    return partition
+
+
+def test_a_decision_is_written_replayed_and_answered() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 2}))
+        assert learn(runtime, word("a"), word("b")).result() == "learned"
+        assert known(runtime) == {"a": "x", "b": "x"}
+        assert known(runtime, 1) == {}
+        assert partition_of(cluster).log.log_end_offset == 2
+
+    run_virtually(run)
+
+
+def test_a_shard_is_rebuilt_from_its_log() -> None:
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        learn(runtime, word("a"), word("b"))
+        learn(runtime, word("a", None), word("c", "y"))
+        in_transaction = Producer(7, 0)
+        for producer, key in ((in_transaction, "t"), (Producer(8, 0), "open"), (Producer(9, 0), "gone")):
+            runtime.run(
+                0,
+                lambda shard, token, now, producer=producer, key=key: Effects(  # type: ignore[misc]
+                    (word(key),), (Reply(token, "ok"),), producer=producer
+                ),
+            )
+        assert runtime.write_marker(0, in_transaction, 1, commit=True).result() is None
+        assert runtime.write_marker(0, Producer(9, 0), 1, commit=False).result() is None
+        before = known(runtime)
+        await runtime.close()
+        second = Cluster(logs)
+        again = make_runtime(second)
+        second.show(image({TOPIC: 1}))
+        assert known(again) == before == {"b": "x", "c": "y", "t": "x"}
+        assert again.write_marker(0, Producer(8, 0), 1, commit=True).result() is None
+        assert known(again) == {"b": "x", "c": "y", "t": "x", "open": "x"}
+
+    run_virtually(run)
+
+
+def test_nothing_is_answered_before_what_it_rests_on_is_committed() -> None:
+    async def run() -> None:
+        executor = HeldExecutor()
+        cluster = Cluster(Logs(config=LogConfig(acks_fsync=True)), executor)
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        learned = learn(runtime, word("a"))
+        asked = runtime.ask(0, lambda shard: "a" in shard.known)
+        await asyncio.sleep(0)
+        assert not learned.done()
+        assert not asked.done()
+        await executor.release()
+        assert (learned.result(), asked.result()) == ("learned", True)
+
+    run_virtually(run)
+
+
+def test_a_commit_that_takes_too_long_is_told_as_such() -> None:
+    async def run() -> None:
+        cluster = Cluster(Logs(config=LogConfig(acks_fsync=True)), HeldExecutor())
+        runtime = make_runtime(cluster, HostingRules(commit_timeout_ms=300))
+        cluster.show(image({TOPIC: 1}))
+        assert await learn(runtime, word("a")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert asyncio.get_running_loop().time() == pytest.approx(0.3)
+
+    run_virtually(run)
+
+
+def test_a_decision_that_cannot_be_written_changes_nothing_and_its_requests_are_told() -> None:
+    async def run() -> None:
+        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=200)))
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        follow_ups: list[ErrorCode | None] = []
+
+        def note(shard: Words, error: ErrorCode | None, now_ms: int) -> Effects:
+            follow_ups.append(error)
+            return NOTHING
+
+        refused: asyncio.Future[str | ErrorCode] = runtime.run(
+            0,
+            lambda shard, token, now: Effects(
+                (word("a"), word("b", "y" * 300)),
+                (Reply(token, "learned"),),
+                (SetTimer("never", 1),),
+                follow_up=note,
+            ),
+        )
+        assert refused.result() is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert follow_ups == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert known(runtime) == {}
+        await asyncio.sleep(1)
+        assert [key for key, _ in await _rung(runtime)] == ["loaded"]
+
+    run_virtually(run)
+
+
+async def _rung(runtime: Runtime) -> list[tuple[Hashable, int]]:
+    answer = await runtime.ask(0, lambda shard: list(shard.rung))
+    assert not isinstance(answer, ErrorCode)
+    return answer
+
+
+def test_a_decision_that_need_not_be_atomic_is_cut_into_batches() -> None:
+    async def run() -> None:
+        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=400)))
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        records = tuple(word(f"word-{number}", "y" * 50) for number in range(20))
+        runtime.run(0, lambda shard, token, now: Effects(records, (Reply(token, 1),), is_atomic=False))
+        found = known(runtime)
+        assert isinstance(found, dict)
+        assert len(found) == 20
+
+    run_virtually(run)
+
+
+def test_timers_ring_in_order_once_and_can_be_replaced_and_cancelled() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        started = Clock().wall_ms()
+        timers = (
+            SetTimer("late", 500),
+            SetTimer("early", 100),
+            SetTimer("twice", 50),
+            SetTimer("twice", 200),
+            SetTimer("gone", 60),
+            CancelTimer("gone"),
+            CancelTimer("never set"),
+        )
+        runtime.run(0, lambda shard, token, now: Effects(replies=(Reply(token, 1),), timers=timers))
+        await asyncio.sleep(2)
+        assert [(key, at - started) for key, at in await _rung(runtime)] == [
+            ("loaded", 10),
+            ("early", 100),
+            ("twice", 200),
+            ("late", 500),
+        ]
+
+    run_virtually(run)
+
+
+def test_a_timer_whose_records_cannot_be_written_rings_again() -> None:
+    async def run() -> None:
+        logs = Logs()
+        cluster = Cluster(logs)
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        runtime.for_each(lambda shard, now: NOTHING)
+        await runtime.ask(0, lambda shard: setattr(shard, "on_ring", Effects((word("timed"),))))
+        logs.disk.capacity_bytes = 0
+        await asyncio.sleep(0.2)
+        assert known(runtime) == {}
+        logs.disk.capacity_bytes = None
+        await asyncio.sleep(1)
+        assert known(runtime) == {"timed": "x"}
+        assert [key for key, _ in await _rung(runtime)] == ["loaded", "loaded"]
+
+    run_virtually(run)
+
+
+def test_a_reply_may_come_from_a_later_decision() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+
+        def wait(shard: Words, token: Token[str], now_ms: int) -> Effects:
+            shard.waiting.append(token)
+            return NOTHING
+
+        def release(shard: Words, token: Token[str], now_ms: int) -> Effects:
+            return Effects(
+                (word("done"),), tuple(Reply(each, "together") for each in (*shard.waiting, token))
+            )
+
+        waiting = [runtime.run(0, wait) for _ in range(3)]
+        waiting[1].cancel()
+        await asyncio.sleep(0)
+        assert not waiting[0].done()
+        assert await runtime.run(0, release) == "together"
+        assert (waiting[0].result(), waiting[2].result()) == ("together", "together")
+
+    run_virtually(run)
+
+
+def test_only_so_many_requests_may_wait() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster, HostingRules(parked_max=2))
+        cluster.show(image({TOPIC: 1}))
+        waiting: list[asyncio.Future[str | ErrorCode]] = [
+            runtime.run(0, lambda shard, token, now: NOTHING) for _ in range(3)
+        ]
+        assert [each.done() for each in waiting] == [False, False, True]
+        assert waiting[2].result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        assert learn(runtime, word("a")).result() == "learned"
+
+    run_virtually(run)
+
+
+def test_requests_that_wait_are_told_when_the_leadership_goes() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
+        cluster.show(image({TOPIC: 1}, leader=2, epoch=1))
+        assert waiting.result() is ErrorCode.NOT_COORDINATOR
+        assert known(runtime) is ErrorCode.NOT_COORDINATOR
+        cluster.show(image({TOPIC: 1}, epoch=2))
+        assert known(runtime) == {"a": "x"}
+
+    run_virtually(run)
+
+
+def test_a_shard_goes_with_its_topic() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        cluster.show(image({}))
+        assert known(runtime) is ErrorCode.NOT_COORDINATOR
+        assert runtime.partition_count == 0
+        cluster.show(image({TOPIC: 1}, ids=2))
+        assert known(runtime) == {}
+
+    run_virtually(run)
+
+
+def test_a_long_log_is_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        for number in range(50):
+            learn(runtime, word(f"word-{number}"))
+        await runtime.close()
+        monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 100)
+        second = Cluster(logs)
+        again = make_runtime(second)
+        second.show(image({TOPIC: 1}))
+        assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert learn(again, word("new")).result() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await again.load_all()
+        found = known(again)
+        assert isinstance(found, dict)
+        assert len(found) == 50
+        await again.close()
+
+    run_virtually(run)
+
+
+def test_a_load_is_given_up_with_the_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
+        second = Cluster(logs)
+        again = make_runtime(second)
+        second.show(image({TOPIC: 1}))
+        assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        second.show(image({TOPIC: 1}, leader=2, epoch=1))
+        await asyncio.sleep(1)
+        assert known(again) is ErrorCode.NOT_COORDINATOR
+        await again.close()
+
+    run_virtually(run)
+
+
+def test_closing_tells_those_who_wait_and_stops_the_timers() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
+        await runtime.close()
+        assert waiting.result() is ErrorCode.NOT_COORDINATOR
+
+    run_virtually(run)
