@@ -2,6 +2,9 @@
 
 import pytest
 
+from riverlog.testing.simulated_disk import SimulatedDisk
+from tests.storage.checks import violations
+from tests.storage.logs import append, batch, open_log, values
 from tests.storage.scenarios import changes_in_a_life, kill_faults, power_cut_faults
 
 SHARDS = 4
@@ -20,3 +23,29 @@ def test_a_power_cut_after_any_change_loses_nothing_acknowledged(shard: int) -> 
 def test_a_kill_after_any_change_loses_nothing_written() -> None:
     for power_off_after in range(1, changes_in_a_life(synced=False) + 1):
         assert kill_faults(power_off_after) == [], f"kill_faults({power_off_after})"
+
+
+def test_what_is_written_and_rolled_during_a_sync_is_left_to_the_next_sync() -> None:
+    for seed in range(20):
+        disk = SimulatedDisk()
+        log = open_log(disk, request_sync=lambda log: None)
+        append(log, batch(b"before the sync"))
+        task = log.begin_sync()
+        task.run()
+        append(log, batch(b"during the sync"))
+        log.roll()
+        append(log, batch(b"after the roll"))
+        log.finish_sync(task)
+        assert log.flushed_offset == 1
+        task = log.begin_sync()
+        task.run()
+        log.finish_sync(task)
+        assert log.flushed_offset == 3
+        disk.crash(seed)
+        log = open_log(disk, recovery_point=3)
+        assert [value for _, value in values(log)] == [
+            b"before the sync",
+            b"during the sync",
+            b"after the roll",
+        ], seed
+        assert violations(log, disk) == []

@@ -80,7 +80,6 @@ class DurableLog:
         self._on_synced = on_synced
         self._gate = SyncGate()
         self._truncations = 0
-        self._is_touched = not clean
         self._last_sync_ms = clock.wall_ms()
         files.disk.make_directories(directory)
         self.topic_id = self._agree_on_topic_id(topic_id, clean=clean)
@@ -90,6 +89,7 @@ class DurableLog:
         self._epochs = loaded.epochs
         self.producers: ProducerStates = loaded.producers
         self.cut_bytes = loaded.cut_bytes
+        self._is_touched = not clean or loaded.recovered_from < len(self._segments)
         # Closed segments whose indexes and snapshot are not yet known to be on disk.
         self._unsynced = self.segments[loaded.recovered_from : -1]
         self._end_offset = self._segments.active.next_offset
@@ -116,6 +116,7 @@ class DurableLog:
         log_start_offset: int = 0,
         clean: bool = False,
         open_files: OpenFiles | None = None,
+        request_sync: "Callable[[DurableLog], None] | None" = None,
     ) -> Self:
         """A log of its own, without a data directory around it; `LogDirectory` opens the others."""
         health = DirectoryHealth(directory)
@@ -130,6 +131,7 @@ class DurableLog:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             clean=clean,
+            request_sync=request_sync,
         )
 
     def _agree_on_topic_id(self, topic_id: UUID | None, *, clean: bool) -> UUID | None:
@@ -271,7 +273,8 @@ class DurableLog:
             self._end_offset,
             self._truncations,
             files,
-            (*self._unsynced, active),
+            self._unsynced,
+            active,
             directories,
             epochs,
             disk,
@@ -283,9 +286,9 @@ class DurableLog:
         if not task.is_done:
             self._epochs.is_dirty = self._epochs.is_dirty or task.epochs is not None
             return
-        for segment in task.segments:
+        for segment in (*task.closed, task.active):
             segment.is_durable_entry = True
-        self._unsynced = tuple(segment for segment in self._unsynced if segment not in task.segments)
+        self._unsynced = tuple(segment for segment in self._unsynced if segment not in task.closed)
         self._directory_is_durable = True
         self._last_sync_ms = self._clock.wall_ms()
         if task.truncations == self._truncations:

@@ -28,9 +28,6 @@ class ProducerSnapshots:
     def offsets(self) -> frozenset[int]:
         return frozenset(self._offsets)
 
-    def moved_to(self, directory: str) -> None:
-        self._directory = directory
-
     def path(self, offset: int) -> str:
         return names.segment_path(self._directory, offset, names.SNAPSHOT)
 

@@ -130,6 +130,9 @@ class ProducerStates:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __bool__(self) -> bool:
+        return bool(self._entries or self._unreplicated)
+
     def __iter__(self) -> Iterator[tuple[int, ProducerEntry]]:
         return iter(self._entries.items())
 

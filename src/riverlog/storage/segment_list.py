@@ -5,7 +5,7 @@ that a consumer at the tail needs neither index nor read to find its place. Ther
 segment, the last one. Not here: what may be read (high watermark, log start); the caller bounds it.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -141,6 +141,3 @@ class SegmentList:
         if positions and limit >= positions[0] and segment is self._segments[-1]:
             return positions[bisect_right(positions, limit) - 1]
         return segment.last_boundary(start, limit)
-
-    def base_offsets_below(self, offset: int) -> int:
-        return bisect_left(self._base_offsets, offset)

@@ -33,7 +33,10 @@ class SyncTask:
     end_offset: int
     truncations: int
     files: list[DiskFile]
-    segments: tuple[Segment, ...]
+    closed: tuple[Segment, ...]
+    """Segments that are synced whole, with their indexes: nothing is added to them any more."""
+    active: Segment
+    """Synced as far as it was written; it may grow, and even be rolled, meanwhile."""
     directories: list[str]
     epochs: tuple[str, bytes] | None
     disk: Disk
