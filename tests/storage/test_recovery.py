@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riverlog.model.config.slices import LogConfig
+from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.records.batch import patch
 from riverlog.storage import names
 from riverlog.storage.inspect import Finding, dump_batches, verify
@@ -104,6 +104,26 @@ def test_damage_in_the_middle_drops_the_segments_behind_it() -> None:
     kept = {parsed[0] for name in disk.list(DIRECTORY) if (parsed := names.parse_segment_file(name))}
     assert max(kept) <= end
     append(log, batch(b"on", producer_id=3, epoch=0, sequence=end))
+
+
+def test_a_segment_behind_a_hole_is_dropped_unless_compaction_made_the_hole() -> None:
+    compacted = LogConfig(segment_bytes=600, cleanup_policies=frozenset({CleanupPolicy.COMPACT}))
+    for config, kept in ((SMALL, "prefix"), (compacted, "all")):
+        disk = SimulatedDisk()
+        log = open_log(disk, config=SMALL)
+        for number in range(20):
+            append(log, batch(b"value-%02d" % number * 3))
+        first = log.segments[0]
+        end, count = first.next_offset, log.segment_count
+        last = max(found.position for found in dump_batches(disk, first.log.path))
+        disk.kill()
+        disk.open(first.log.path).truncate(last)
+        offsets = [offset for offset, _ in values(open_log(disk, config=config))]
+        assert count > 2
+        if kept == "prefix":
+            assert offsets == list(range(end - 1))
+        else:
+            assert offsets == [offset for offset in range(20) if offset != end - 1]
 
 
 def test_a_clean_start_scans_nothing() -> None:

@@ -172,7 +172,9 @@ class LogLoader:
         cut_bytes, end_offset = 0, segments[first].base_offset
         for number in range(first, len(segments)):
             segment = segments[number]
-            if segment.base_offset < end_offset:
+            is_hole = segment.base_offset > end_offset and not self.config.is_compacted
+            if number > first and (is_hole or segment.base_offset < end_offset):
+                # A power cut can take the end of a segment and leave the next: what is left is a prefix.
                 cut_bytes += self._drop(segments, number)
                 break
             if number > first:
