@@ -7,6 +7,7 @@ import pytest
 
 import riverlog
 from riverlog.model.config.definitions import BROKER_KEYS, TOPIC_KEYS, broker_synonyms, topic_synonym
+from riverlog.model.config.group_config import GROUP_FIELDS
 from riverlog.model.config.log_config import BROKER_FIELDS, TOPIC_FIELDS
 from riverlog.model.config.server_config import PLAIN_FIELDS
 from riverlog.model.config.table import Status
@@ -44,6 +45,8 @@ def _is_read(attribute: str) -> bool:
 TOPIC_ATTRIBUTES = {name: OTHER_READERS.get(name, field.name) for name, field in TOPIC_FIELDS.items()}
 BROKER_ATTRIBUTES = {
     **{key: attribute for attribute, key in PLAIN_FIELDS.items()},
+    **{key: attribute for attribute, key in GROUP_FIELDS.items()},
+    "offsets.retention.minutes": "offsets_retention_ms",
     **BROKER_FIELDS,
     **SPECIAL,
     **{

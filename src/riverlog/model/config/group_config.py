@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from riverlog.model.config.settings import Settings
+from riverlog.model.errors import ConfigError
 
 _MINUTE_MS = 60_000
 _INT_MAX = 2**31 - 1
+_CODEC_MAX = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,12 @@ class GroupConfig:
     @classmethod
     def from_settings(cls, settings: Settings) -> "GroupConfig":
         fields: dict[str, Any] = {name: settings.get(key) for name, key in GROUP_FIELDS.items()}
+        if not 0 <= fields["offsets_topic_codec"] <= _CODEC_MAX:
+            name = GROUP_FIELDS["offsets_topic_codec"]
+            raise ConfigError(
+                f"{settings.origin(name)}: {name} is {fields['offsets_topic_codec']}. "
+                "Give 0 for none, 1 for gzip, 2 for snappy, 3 for lz4 or 4 for zstd."
+            )
         return cls(**fields)
 
 

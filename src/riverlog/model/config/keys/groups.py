@@ -47,22 +47,22 @@ group.consumer.migration.policy  string  \
     Whether groups may change between the classic and the consumer protocol while they run.
 group.consumer.regex.refresh.interval.ms  int  600000  >=10000  medium  read-only  planned  internal
     Pause after which subscriptions by pattern are matched against the topics again.
-offset.metadata.max.bytes  int  4096  -  high  read-only  planned
+offset.metadata.max.bytes  int  4096  -  high  read-only  works
     Longest note that may be stored with a committed offset.
-offsets.commit.timeout.ms  int  5000  >=1  high  read-only  planned
+offsets.commit.timeout.ms  int  5000  >=1  high  read-only  works
     How long a commit waits for the replicas of the offsets topic.
 offsets.load.buffer.size  int  5242880  >=1  high  read-only  accepted
     Bytes read at a time when committed offsets are loaded.
-offsets.retention.minutes  int  10080  >=1  high  read-only  planned
+offsets.retention.minutes  int  10080  >=1  high  read-only  works
     How long the offsets of an empty group are kept.
-offsets.retention.check.interval.ms  long  600000  >=1  high  read-only  planned
+offsets.retention.check.interval.ms  long  600000  >=1  high  read-only  works
     Pause between two looks for offsets that have expired.
-offsets.topic.compression.codec  int  0  -  high  read-only  planned
+offsets.topic.compression.codec  int  0  -  high  read-only  works
     Compression of the offsets topic, as a codec number.
-offsets.topic.num.partitions  int  50  >=1  high  read-only  planned
+offsets.topic.num.partitions  int  50  >=1  high  read-only  works
     Partitions of the offsets topic.
-offsets.topic.replication.factor  short  3  >=1  high  read-only  planned
+offsets.topic.replication.factor  short  3  >=1  high  read-only  works
     Replicas of the offsets topic.
-offsets.topic.segment.bytes  int  104857600  >=1  high  read-only  planned
+offsets.topic.segment.bytes  int  104857600  >=1  high  read-only  works
     Segment size of the offsets topic.
 """
