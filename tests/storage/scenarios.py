@@ -51,6 +51,7 @@ class Life:
         self.acknowledged = 0
 
     def run(self, disk: SimulatedDisk, *, synced: bool, rounds: int = 12) -> None:
+        """Acknowledge what is synced, or what is written; a clean restart comes half-way."""
         directory = open_directory(disk)
         directory.create(PARTITION, TOPIC_ID)
         log = directory.get(PARTITION, TOPIC_ID)
@@ -72,6 +73,25 @@ class Life:
                 directory = open_directory(disk)
                 log = directory.get(PARTITION, TOPIC_ID)
                 assert log is not None
+
+    def run_with_syncs_in_progress(self, disk: SimulatedDisk, rounds: int = 12) -> None:
+        """As with a flusher: records are written, and segments rolled, while a sync is in progress."""
+        directory = open_directory(disk)
+        directory.request_sync = lambda log: None
+        directory.create(PARTITION, TOPIC_ID)
+        log = directory.get(PARTITION, TOPIC_ID)
+        assert log is not None
+        for number in range(rounds):
+            task = log.begin_sync()
+            if number % 2:
+                task.run()
+            self._round(log, number)
+            if not number % 2:
+                task.run()
+            log.finish_sync(task)
+            self.acknowledged = log.flushed_offset
+            if number % 3 == 2:
+                directory.checkpoint()
 
     def _round(self, log: Log, number: int) -> None:
         self._send(log, b"plain-%d" % number * 5)
@@ -117,27 +137,45 @@ class Life:
         return found
 
 
-def changes_in_a_life(*, synced: bool) -> int:
+def synced_life(life: Life, disk: SimulatedDisk) -> None:
+    life.run(disk, synced=True)
+
+
+def written_life(life: Life, disk: SimulatedDisk) -> None:
+    life.run(disk, synced=False)
+
+
+def overlapping_life(life: Life, disk: SimulatedDisk) -> None:
+    life.run_with_syncs_in_progress(disk)
+
+
+def changes_in(live: Callable[[Life, SimulatedDisk], None]) -> int:
     disk = SimulatedDisk()
-    Life().run(disk, synced=synced)
+    live(Life(), disk)
     return disk.operations
 
 
-def power_cut_faults(power_off_after: int, seed: int) -> list[str]:
+def power_cut_faults(
+    power_off_after: int, seed: int, live: Callable[[Life, SimulatedDisk], None] = synced_life
+) -> list[str]:
     """Cut the power after so many changes to the disk; acknowledged is what was synced."""
-    return _faults_after(power_off_after, lambda disk: disk.crash(seed), synced=True)
+    return _faults_after(power_off_after, lambda disk: disk.crash(seed), live)
 
 
 def kill_faults(power_off_after: int) -> list[str]:
     """End the process after so many changes; acknowledged is what was written."""
-    return _faults_after(power_off_after, lambda disk: disk.kill(), synced=False)
+    return _faults_after(power_off_after, lambda disk: disk.kill(), written_life)
 
 
-def _faults_after(power_off_after: int, end: Callable[[SimulatedDisk], None], *, synced: bool) -> list[str]:
+def _faults_after(
+    power_off_after: int,
+    end: Callable[[SimulatedDisk], None],
+    live: Callable[[Life, SimulatedDisk], None],
+) -> list[str]:
     disk, life = SimulatedDisk(), Life()
     disk.power_off_after = power_off_after
     try:
-        life.run(disk, synced=synced)
+        live(life, disk)
     except PowerOff:
         end(disk)
     try:

@@ -1,27 +1,40 @@
 """Crash after every change to the disk: a whole prefix with everything acknowledged is left (I1, I10)."""
 
+from collections.abc import Callable
+
 import pytest
 
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
 from tests.storage.logs import append, batch, open_log, values
-from tests.storage.scenarios import changes_in_a_life, kill_faults, power_cut_faults
+from tests.storage.scenarios import (
+    Life,
+    changes_in,
+    kill_faults,
+    overlapping_life,
+    power_cut_faults,
+    synced_life,
+    written_life,
+)
 
 SHARDS = 4
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_a_power_cut_after_any_change_loses_nothing_acknowledged(shard: int) -> None:
-    total = changes_in_a_life(synced=True)
+@pytest.mark.parametrize("live", [synced_life, overlapping_life])
+def test_a_power_cut_after_any_change_loses_nothing_acknowledged(
+    shard: int, live: Callable[[Life, SimulatedDisk], None]
+) -> None:
+    total = changes_in(live)
     assert total > 150
     for power_off_after in range(1 + shard, total + 1, SHARDS):
-        for seed in range(3):
-            faults = power_cut_faults(power_off_after, seed)
-            assert faults == [], f"power_cut_faults({power_off_after}, {seed})"
+        for seed in range(2):
+            faults = power_cut_faults(power_off_after, seed, live)
+            assert faults == [], f"power_cut_faults({power_off_after}, {seed}, {live.__name__})"
 
 
 def test_a_kill_after_any_change_loses_nothing_written() -> None:
-    for power_off_after in range(1, changes_in_a_life(synced=False) + 1):
+    for power_off_after in range(1, changes_in(written_life) + 1):
         assert kill_faults(power_off_after) == [], f"kill_faults({power_off_after})"
 
 

@@ -4,14 +4,19 @@ import pytest
 
 from riverlog.records import batch as batches
 from riverlog.storage import guarded_disk
+from riverlog.storage.durable_log import DurableLog
 from riverlog.storage.guarded_disk import GuardedFile
 from riverlog.storage.producer_state import ProducerStates
+from riverlog.storage.syncing import SyncTask
 from tests.storage.scenarios import (
-    changes_in_a_life,
+    changes_in,
     flipped_bit_faults,
     kill_faults,
+    overlapping_life,
     power_cut_faults,
     retry_faults,
+    synced_life,
+    written_life,
 )
 
 VALUE_BIT = (61 + 10) * 8  # Within the first batch's records, so that only the CRC can tell.
@@ -26,13 +31,13 @@ def test_without_the_crc_check_a_flipped_bit_goes_unnoticed(monkeypatch: pytest.
 
 
 def test_without_the_fsync_acknowledged_records_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    last = changes_in_a_life(synced=True)
+    last = changes_in(synced_life)
     monkeypatch.setattr(GuardedFile, "datasync", lambda self: None)
     assert any(power_cut_faults(after, seed) for after in range(last // 2, last, 7) for seed in range(3))
 
 
 def test_without_the_directory_fsync_acknowledged_records_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    last = changes_in_a_life(synced=True)
+    last = changes_in(synced_life)
     monkeypatch.setattr(guarded_disk.GuardedDisk, "sync_directory", lambda self, path: None)
     assert any(power_cut_faults(after, seed) for after in range(last // 2, last, 7) for seed in range(3))
 
@@ -46,7 +51,25 @@ def test_without_the_deduplication_a_retry_is_not_answered(monkeypatch: pytest.M
 
 
 def test_without_the_replay_producer_state_is_wrong_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
-    last = changes_in_a_life(synced=False)
+    last = changes_in(written_life)
     assert not any(kill_faults(after) for after in range(last // 2, last, 11))
     monkeypatch.setattr("riverlog.storage.loading.replay_producers", lambda *args, **kwargs: None)
     assert any(kill_faults(after) for after in range(last // 2, last, 11))
+
+
+def test_without_the_sync_of_rolled_segments_acknowledged_records_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last = changes_in(overlapping_life)
+    finish_sync = DurableLog.finish_sync
+
+    def forgetful(log: DurableLog, task: SyncTask) -> None:
+        finish_sync(log, task)
+        log._unsynced = ()
+
+    monkeypatch.setattr(DurableLog, "finish_sync", forgetful)
+    assert any(
+        power_cut_faults(after, seed, overlapping_life)
+        for after in range(last // 4, last, 3)
+        for seed in range(3)
+    )
