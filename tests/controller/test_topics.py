@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.controller import names
 from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
+from riverlog.controller.names import TakenNames
 from riverlog.controller.placement import place
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
@@ -168,5 +168,5 @@ def test_placement_never_repeats_a_broker_and_spreads_leaders(
 
 @given(st.text(alphabet="ab._-", min_size=1, max_size=6), st.text(alphabet="ab._-", min_size=1, max_size=6))
 def test_collisions_are_symmetric(one: str, other: str) -> None:
-    assert (names.colliding(one, [other]) is None) == (names.colliding(other, [one]) is None)
-    assert names.colliding(one, [one]) is None
+    assert (TakenNames([other]).colliding(one) is None) == (TakenNames([one]).colliding(other) is None)
+    assert TakenNames([one]).colliding(one) is None

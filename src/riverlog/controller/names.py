@@ -25,14 +25,21 @@ def problem_with(name: str) -> str | None:
     return None
 
 
-def collision_key(name: str) -> str:
-    """Names with the same key cannot live together: in metric names '.' and '_' are the same."""
+class TakenNames:
+    """Finds the topic whose name differs from another only in '.' and '_', which are one in metric names."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+        self._by_key: dict[str, str] | None = None
+
+    def colliding(self, name: str) -> str | None:
+        if "." not in name and "_" not in name:
+            return None
+        if self._by_key is None:
+            self._by_key = {_key(each): each for each in self._names if "." in each or "_" in each}
+        other = self._by_key.get(_key(name))
+        return None if other == name else other
+
+
+def _key(name: str) -> str:
     return name.replace(".", "_")
-
-
-def colliding(name: str, others: Iterable[str]) -> str | None:
-    """A different name among `others` with the same key."""
-    if "." not in name and "_" not in name:
-        return None
-    key = collision_key(name)
-    return next((other for other in others if other != name and collision_key(other) == key), None)

@@ -68,10 +68,11 @@ def decide_creations(
             wanted
         )
     duplicates = repeated(topic.name for topic in wanted)
+    taken = names.TakenNames(image.topics)
     outcomes = [
         DUPLICATE_NAME
         if topic.name in duplicates
-        else decide_creation(image, topic, rules, topic_id=new_id(), start=start())
+        else _decide(image, taken, topic, rules, topic_id=new_id(), start=start())
         for topic in wanted
     ]
     plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
@@ -81,10 +82,16 @@ def decide_creations(
     return outcomes
 
 
-def decide_creation(
-    image: ClusterImage, wanted: NewTopic, rules: TopicRules, *, topic_id: UUID, start: int
+def _decide(
+    image: ClusterImage,
+    taken: names.TakenNames,
+    wanted: NewTopic,
+    rules: TopicRules,
+    *,
+    topic_id: UUID,
+    start: int,
 ) -> TopicPlan | Refusal:
-    if refusal := _refuse_name(image, wanted.name):
+    if refusal := _refuse_name(image, taken, wanted.name):
         return refusal
     configs: dict[str, str] = {}
     for name, value in wanted.configs.items():
@@ -99,12 +106,12 @@ def decide_creation(
     return TopicPlan(wanted.name, topic_id, replicas, configs)
 
 
-def _refuse_name(image: ClusterImage, name: str) -> Refusal | None:
+def _refuse_name(image: ClusterImage, taken: names.TakenNames, name: str) -> Refusal | None:
     if problem := names.problem_with(name):
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name in image.topics:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if other := names.colliding(name, image.topics):
+    if other := taken.colliding(name):
         return Refusal(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' differs from '{other}' only in '.' and '_', which are one in metric names.",

@@ -14,7 +14,8 @@ from riverlog.metadata.image_builder import ROOTS, ImageBuilder, parts_of
 from riverlog.metadata.layout import is_at_or_below
 from riverlog.model.metadata_store import MetadataStore, StoreError, WatchEvent, Watching
 
-_SINGLE_READS_MAX: Final = 50
+_SINGLE_READS_MIN: Final = 100
+_READS_AT_ONCE: Final = 200
 
 Subscriber = Callable[[ClusterImage, ClusterImage], None]
 
@@ -95,8 +96,11 @@ class MetadataFollower:
         if not parts:
             return
         builder = ImageBuilder(self._image)
-        for part in _fewer(parts):
-            builder.apply(part, await self._store.tree(part))
+        fewer = _fewer(parts, self._image)
+        for start in range(0, len(fewer), _READS_AT_ONCE):
+            some = fewer[start : start + _READS_AT_ONCE]
+            for part, tree in zip(some, await asyncio.gather(*map(self._store.tree, some)), strict=True):
+                builder.apply(part, tree)
         old, new = self._image, builder.build()
         if new is old:
             return
@@ -105,15 +109,16 @@ class MetadataFollower:
             subscriber(old, new)
 
 
-def _fewer(parts: Iterable[str]) -> list[str]:
-    """Read a root as a whole where many of its entries have changed: each read is a turn of a thread."""
+def _fewer(parts: Iterable[str], image: ClusterImage) -> list[str]:
+    """Read a root as a whole where more of its entries have changed than are known so far."""
     by_root: dict[str, list[str]] = {}
     for part in parts:
         root = next(root for root in ROOTS if is_at_or_below(part, root))
         by_root.setdefault(root, []).append(part)
+    known = max(_SINGLE_READS_MIN, len(image.topics), len(image.configs))
     fewer: list[str] = []
     for root, entries in by_root.items():
-        fewer += [root] if root in entries or len(entries) > _SINGLE_READS_MAX else entries
+        fewer += [root] if root in entries or len(entries) > known else entries
     return fewer
 
 
