@@ -13,7 +13,7 @@ import pytest
 
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.node_table import FORMAT_VERSION, NodeTable
-from riverlog.model.errors import FormatError
+from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import Create, Operation, StoreError, Versioned
 
 
@@ -37,6 +37,17 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all, but long enough to be looked at" * 100)
     with pytest.raises(FormatError, match="not a usable metadata database"):
         asyncio.run(_create(path))
+
+
+def test_a_file_that_another_store_has_open_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        with pytest.raises(DirectoryInUseError, match="in use by another process"):
+            await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        await store.create("/still-usable")
+        await store.close()
+
+    asyncio.run(main())
 
 
 async def _create(path: Path) -> None:

@@ -6,6 +6,7 @@ decisions; the follower never writes to the store.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -14,6 +15,7 @@ from riverlog.metadata.image_builder import ROOTS, ImageBuilder, parts_of
 from riverlog.metadata.layout import is_at_or_below
 from riverlog.model.metadata_store import MetadataStore, StoreError, WatchEvent, Watching
 
+_logger = logging.getLogger(__name__)
 _SINGLE_READS_MIN: Final = 100
 _READS_AT_ONCE: Final = 200
 
@@ -84,6 +86,8 @@ class MetadataFollower:
             try:
                 await self._apply_dirty()
             except BaseException as error:
+                if isinstance(error, Exception):
+                    _logger.exception("The metadata can no longer be followed; restart the node")
                 self._failure = error
                 _fail(waiting + self._waiting, error)
                 raise

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, assert_never
 
 from riverlog.metadata.layout import parent as parent_of
-from riverlog.model.errors import FormatError
+from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import (
     BadVersionError,
     Check,
@@ -48,11 +48,15 @@ class NodeTable:
     def __init__(self, path: str) -> None:
         """Open or create the database; the nodes of a session that ended without a goodbye are removed."""
         self._path = path
-        self._db = sqlite3.connect(path, isolation_level=None, cached_statements=32)
+        self._db = sqlite3.connect(path, timeout=1, isolation_level=None, cached_statements=32)
         try:
             self._prepare()
         except sqlite3.DatabaseError as error:
             self._db.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise DirectoryInUseError(
+                    f"{path} is in use by another process. Stop the node that owns it first."
+                ) from error
             raise FormatError(
                 f"{path} is not a usable metadata database ({error}). Restore it from a backup or an export."
             ) from error
