@@ -4,6 +4,7 @@ Reads are bounded: a lookup reads a few kilobytes at a time, a scan a few megaby
 length field claims. Neither checks a CRC.
 """
 
+import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ from riverlog.records import batch as batches
 from riverlog.records.batch import HEADER_BYTES, BatchHeader
 
 _LOOKUP_BYTES: Final = 8 * 1024
+_SHAPE: Final = struct.Struct(">qi4xb6xi")
 _SCAN_BYTES: Final = 2 * 1024 * 1024
 
 
@@ -36,12 +38,26 @@ def walk_headers(file: DiskFile, position: int, end: int) -> Iterator[tuple[int,
                 return
         header = batches.read_header(chunk, at)
         if header.size_bytes < HEADER_BYTES or header.magic != batches.MAGIC:
-            raise CorruptLogError(
-                f"{file.path} has no batch at byte {position}. Restore the partition from a replica or a "
-                "backup, or cut the log there; `riverlog log verify` shows what is left."
-            )
+            raise _no_batch(file, position)
         yield position, header
         position += header.size_bytes
+
+
+def walk_shapes(file: DiskFile, position: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Position, size and last offset of each batch, as `walk_headers` but quicker: for lookups."""
+    chunk, chunk_at = b"", position
+    while end - position >= HEADER_BYTES:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = file.pread(min(_LOOKUP_BYTES, end - position), position), position, 0
+            if len(chunk) < HEADER_BYTES:
+                return
+        base_offset, length, magic, last_offset_delta = _SHAPE.unpack_from(chunk, at)
+        size = length + batches.LOG_OVERHEAD_BYTES
+        if size < HEADER_BYTES or magic != batches.MAGIC:
+            raise _no_batch(file, position)
+        yield position, size, base_offset + last_offset_delta
+        position += size
 
 
 def scan_batches(file: DiskFile, position: int, end: int) -> Iterator[ScannedBatch]:
@@ -65,6 +81,13 @@ def scan_batches(file: DiskFile, position: int, end: int) -> Iterator[ScannedBat
                 return
             yield whole
             position += whole.header.size_bytes
+
+
+def _no_batch(file: DiskFile, position: int) -> CorruptLogError:
+    return CorruptLogError(
+        f"{file.path} has no batch at byte {position}. Restore the partition from a replica or a backup, or "
+        "cut the log there; `riverlog log verify` shows what is left."
+    )
 
 
 def _read_large(file: DiskFile, position: int, end: int) -> ScannedBatch | None:

@@ -16,7 +16,7 @@ from riverlog.model.errors import DiskFullError
 from riverlog.records.batch import BatchHeader
 from riverlog.storage import names
 from riverlog.storage.appends import PlacedBatch
-from riverlog.storage.batch_scan import walk_headers
+from riverlog.storage.batch_scan import walk_headers, walk_shapes
 from riverlog.storage.index_files import OffsetIndex, TimeIndex
 from riverlog.storage.open_files import Files, LazyFile
 from riverlog.storage.transaction_index import TransactionIndex
@@ -199,21 +199,23 @@ class Segment:
             return iter(())
         return walk_headers(self.log.get(), position, self.size_bytes)
 
-    def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
-        """The first batch that ends at or after `offset`."""
-        start = self.index.position_for(max(offset - self.base_offset, 0)) if self.size_bytes else 0
-        for position, header in self.headers(start):
-            if header.last_offset >= offset:
-                return position, header
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Where the first batch begins and ends that holds `offset` or comes after it."""
+        if not self.size_bytes:
+            return None
+        start = self.index.position_for(max(offset - self.base_offset, 0))
+        for position, size, last_offset in walk_shapes(self.log.get(), start, self.size_bytes):
+            if last_offset >= offset:
+                return position, position + size
         return None
 
     def last_boundary(self, start: int, limit: int) -> int:
         """Where the last batch ends that ends at or before `limit`; `start` is where one begins."""
         boundary = max(start, self.index.position_before(limit))
-        for position, header in self.headers(boundary):
-            if position + header.size_bytes > limit:
+        for position, size, _ in walk_shapes(self.log.get(), boundary, self.size_bytes):
+            if position + size > limit:
                 return position
-            boundary = position + header.size_bytes
+            boundary = position + size
         return boundary
 
     def truncate_to(self, offset: int) -> None:

@@ -120,8 +120,7 @@ class SegmentList:
             number = bisect_right(recent, offset)
             first_end = self._recent_positions[number] if number < len(recent) else segment.size_bytes
             return self._recent_positions[number - 1], first_end
-        located = segment.locate(offset)
-        return (located[0], located[0] + located[1].size_bytes) if located is not None else None
+        return segment.locate(offset)
 
     def _end(self, segment: Segment, end_offset: int) -> int:
         if end_offset >= segment.next_offset:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from riverlog.records.batch import read_header
 from riverlog.records.record import records_of
 from riverlog.storage.batch_scan import walk_headers
 from riverlog.storage.segment import Segment
@@ -39,8 +40,9 @@ def newest(segments: SegmentList) -> TimestampedOffset | None:
     located = best.locate(best.max_timestamp_offset)
     if located is None:
         return None
-    position, header = located
-    batch = best.log.get().pread(header.size_bytes, position)
+    position, end = located
+    batch = best.log.get().pread(end - position, position)
+    header = read_header(batch)
     for record in records_of(batch):
         if record.timestamp_ms == best.max_timestamp_ms:
             return TimestampedOffset(record.timestamp_ms, record.offset, header.leader_epoch)
