@@ -18,11 +18,16 @@ from tests.differential.differences import Difference, Kind
 
 Json = Any
 
-BORN_AFTER_MS = 1_600_000_000_000
-"""Sequences use timestamps before this moment, so that a later one came from a clock."""
+CLOCK_MS = range(1_600_000_000_000, 5_000_000_000_000)
+"""Sequences use timestamps before 2020 or after 2128, so that one between came from a clock."""
+
+LITERAL_PRODUCER_IDS = 900_000
+"""Sequences that make a producer id up take one from here on; brokers begin to count at 0."""
 
 UNORDERED = {
     ("ApiVersions", "api_keys"): "api_key",
+    ("AddPartitionsToTxn", "results_by_topic_v3_and_below.results_by_partition"): "partition_index",
+    ("AddPartitionsToTxn", "results_by_transaction.topic_results.results_by_partition"): "partition_index",
     ("ApiVersions", "supported_features"): "name",
     ("ApiVersions", "finalized_features"): "name",
     ("CreateTopics", "topics.configs"): "name",
@@ -35,6 +40,14 @@ UNORDERED = {
     ("ListOffsets", "topics"): "name",
     ("ListOffsets", "topics.partitions"): "partition_index",
     ("Metadata", "topics"): "name",
+    ("OffsetCommit", "topics"): "name",
+    ("OffsetDelete", "topics"): "name",
+    ("OffsetDelete", "topics.partitions"): "partition_index",
+    ("OffsetFetch", "topics"): "name",
+    ("OffsetFetch", "topics.partitions"): "partition_index",
+    ("OffsetFetch", "groups"): "group_id",
+    ("OffsetFetch", "groups.topics"): "name",
+    ("OffsetFetch", "groups.topics.partitions"): "partition_index",
     ("Produce", "responses"): "name",
     ("Produce", "responses.partition_responses"): "index",
 }
@@ -124,7 +137,7 @@ class _Walk:
         return self._run.row(self._api, self._version, path)
 
     def _clock_row(self, path: str, value: Json) -> Difference | None:
-        if isinstance(value, int) and value > BORN_AFTER_MS:
+        if isinstance(value, int) and value in CLOCK_MS:
             return self._row(path + "{append time}")
         return None
 
@@ -147,9 +160,19 @@ class _Walk:
     def _captured(self, row: Difference, value: Json, owner: Json) -> Json:
         bound = self._run.variables.items()
         known = any(value == held and name.partition(":")[0] == row.variable for name, held in bound)
-        if not known and repr(value) in self._sent_text:
-            return value  # our own literal, sent back to us
+        if not known and self._is_our_own(row.variable, value):
+            return value
         return {"$var": self._run.name_for(row.variable, value, owner)}
+
+    def _is_our_own(self, variable: str, value: Json) -> bool:
+        """Whether the broker only sends back what the sequence has put into a request."""
+        match variable:
+            case "topic_id":
+                return str(value) in self._sent_text
+            case "producer":
+                return bool(value < 0 or value >= LITERAL_PRODUCER_IDS)
+            case _:
+                return False
 
 
 def _order(key: Json, entry: Json) -> tuple[bool, int, str, str]:

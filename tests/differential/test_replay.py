@@ -6,6 +6,8 @@ that a recording does not depend on luck.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.differential.conftest import Replay
@@ -26,6 +28,9 @@ def test_answers_as_kafka_does(script: str, replay: Replay) -> None:
         pytest.fail(f"{len(found)} disagreements in {script}\n{shown}", pytrace=False)
 
 
+@pytest.mark.skipif(
+    "RIVERLOG_DIFFERENTIAL_BOOTSTRAP" in os.environ, reason="another broker has other differences"
+)
 def test_every_difference_in_the_list_is_needed(replay: Replay) -> None:
     unused = [row for row in DIFFERENCES if not replay.normaliser.used[row]]
     assert not unused, "\n".join(f"{row.api} {row.path}: {row.reason}" for row in unused)

@@ -158,12 +158,12 @@ def _hostile() -> list[Step]:
         b"\x00\x00\x00\x00",
         b"\x00\x00\x00\x09",
     ):
-        for edit in (replace(legacy, count + legacy[4:]), replace(legacy, legacy[:-4] + count)):
-            steps.append(_edited(fetch(4, name, wanted(0, 0)), edit))
+        edits = (replace(legacy, count + legacy[4:]), replace(legacy, legacy[:-4] + count))
+        steps += [_edited(fetch(4, name, wanted(0, 0)), edit) for edit in edits]
     compact = b"\x02\x0b" + name.encode() + b"\x02"
     for count in (b"\x00", b"\x01", b"\x40", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01"):
-        for edit in (replace(compact, count + compact[1:]), replace(compact, compact[:-1] + count)):
-            steps.append(_edited(fetch(12, name, wanted(0, 0)), edit))
+        edits = (replace(compact, count + compact[1:]), replace(compact, compact[:-1] + count))
+        steps += [_edited(fetch(12, name, wanted(0, 0)), edit) for edit in edits]
     return steps
 
 

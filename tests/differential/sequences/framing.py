@@ -69,10 +69,8 @@ def _keys() -> list[Step]:
     unknown = [-1, 93, 999, 32767]
     removed = [4, 5, 6, 7]
     between_brokers = [52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82]
-    frames: list[Step] = []
-    for key in unknown + removed + between_brokers:
-        frames.append(Frame(header(key, 0, tail=b"\x00" * 16), f"key {key}, version 0"))
-    return frames
+    keys = unknown + removed + between_brokers
+    return [Frame(header(key, 0, tail=b"\x00" * 16), f"key {key}, version 0") for key in keys]
 
 
 def _versions() -> list[Step]:
@@ -81,11 +79,9 @@ def _versions() -> list[Step]:
         if api == "ApiVersions":
             continue
         key = codec.api_key(api)
-        for version in (versions[-1] + 1, -1, 32767):
-            frames.append(Frame(header(key, version, tail=bytes(40)), f"{api} version {version}"))
         first = 0 if api == "Produce" else versions[0]
-        for version in range(first):
-            frames.append(Frame(header(key, version, tail=bytes(40)), f"{api} version {version}"))
+        absent = (versions[-1] + 1, -1, 32767, *range(first))
+        frames += [Frame(header(key, v, tail=bytes(40)), f"{api} version {v}") for v in absent]
     return frames
 
 

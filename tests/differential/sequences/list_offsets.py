@@ -124,6 +124,6 @@ def _hostile() -> list[Step]:
     marker = b"\x00\x00\x00\x01\x00\x04lies\x00\x00\x00\x01"
     steps: list[Step] = []
     for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\x00\x00\x00", b"\x00\x00\x00\x02"):
-        for edit in (replace(marker, count + marker[4:]), replace(marker, marker[:-4] + count)):
-            steps.append(Call(call.api, call.version, call.fields, edits=(edit,)))
+        edits = (replace(marker, count + marker[4:]), replace(marker, marker[:-4] + count))
+        steps += [Call(call.api, call.version, call.fields, edits=(edit,)) for edit in edits]
     return steps

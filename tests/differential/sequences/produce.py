@@ -172,8 +172,7 @@ def _recompressed() -> list[Step]:
 def _nowhere() -> list[Step]:
     steps: list[Step] = []
     for version in range(3, 13):
-        for name in ("produce-nowhere", "not/valid", ""):
-            steps.append(produce(version, name, batch("a")))
+        steps += [produce(version, name, batch("a")) for name in ("produce-nowhere", "not/valid", "")]
     data = [{"index": 0, "records": batch("a")}]
     for topic_id in (NO_SUCH_ID, None):
         fields = {
