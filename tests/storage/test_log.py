@@ -76,6 +76,10 @@ def test_a_read_ends_at_a_batch_within_the_limit_and_below_the_end_offset(recent
     # An end offset within a batch excludes that batch.
     assert len(slice_bytes(log.read(0, max_bytes=10_000, end_offset=5))) == 2 * size
     assert log.read(4, max_bytes=10_000, end_offset=4) == LogRead(None, 4)
+    # The bound for aborted transactions is as tight as what is sent.
+    cut = log.read(0, max_bytes=3 * size + 5, end_offset=60)
+    assert isinstance(cut, LogRead)
+    assert cut.upper_offset == 6
 
 
 def test_a_read_outside_the_log_says_so() -> None:

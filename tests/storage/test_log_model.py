@@ -127,6 +127,9 @@ class LogModel(RuleBasedStateMachine):
             assert headers[0].base_offset == readable[0].batch_start
             assert all(header.last_offset < end_offset for header in headers)
             assert result.size_bytes <= max_bytes or len(headers) == 1
+            assert headers[-1].last_offset < result.upper_offset <= self.end
+            following = [record.offset for record in self.sent if record.offset > headers[-1].last_offset]
+            assert result.upper_offset <= max(min(following, default=self.end), end_offset)
         else:
             assert any(record.offset >= end_offset for record in self._batch_of(readable[0]))
 

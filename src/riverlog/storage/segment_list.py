@@ -102,12 +102,13 @@ class SegmentList:
             found = self._start(segment, offset)
             if found is not None:
                 start, first_end = found
-                end = self._end(segment, end_offset)
+                end, upper = self._end(segment, end_offset), min(end_offset, segment.next_offset)
                 if end - start > max_bytes:
                     end = self._cut(segment, start, first_end, max_bytes, at_least_one_batch)
+                    upper = self._offset_at(segment, end)
                 if end <= start:
                     break
-                return LogRead(FileSlice(segment.log.get(), start, end - start), segment.next_offset)
+                return LogRead(FileSlice(segment.log.get(), start, end - start), upper)
             number += 1
         return LogRead(None, end_offset)
 
@@ -140,3 +141,13 @@ class SegmentList:
         if positions and limit >= positions[0] and segment is self._segments[-1]:
             return positions[bisect_right(positions, limit) - 1]
         return segment.last_boundary(start, limit)
+
+    def _offset_at(self, segment: Segment, position: int) -> int:
+        """Base offset of the batch that begins at `position`, or the segment's end."""
+        positions = self._recent_positions
+        if positions and position >= positions[0] and segment is self._segments[-1]:
+            number = bisect_right(positions, position) - 1
+            return self._recent_offsets[number] if position < segment.size_bytes else segment.next_offset
+        for _, header in segment.headers(position):
+            return header.base_offset
+        return segment.next_offset
