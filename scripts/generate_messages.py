@@ -17,10 +17,13 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from kio.schema.index import LoadableEntityType, schema_name_map
+from kio.schema.index import LoadableEntityType, api_key_map, schema_name_map
 from kio.serial._introspect import classify_field, is_optional
 from kio.static.constants import EntityType
 
+from riverlog.wire.apis import APIS
+
+OTHERS = ("request_header", "response_header", "consumer_protocol_", "get_telemetry_", "push_telemetry")
 TARGET = Path(__file__).parent.parent / "src" / "riverlog" / "wire" / "messages"
 
 ENTITY_TYPES: tuple[LoadableEntityType, ...] = (
@@ -274,11 +277,16 @@ def nested_first(message: MessageFacts) -> list[StructFacts]:
     return result
 
 
+def wanted_schemas() -> set[str]:
+    """What clients and brokers say to a broker, not what the nodes of a KRaft quorum tell each other."""
+    return {api_key_map[key] for key in APIS} | {name for name in schema_name_map if name.startswith(OTHERS)}
+
+
 def main() -> None:
     for path in TARGET.glob("*.py"):
         if path.name != "__init__.py":
             path.unlink()
-    for api in schema_name_map:
+    for api in sorted(wanted_schemas()):
         (TARGET / f"{api}.py").write_text(module_text(api))
     for command in (["check", "-q", "--fix", "--ignore", "E501"], ["format", "-q"], ["check", "-q"]):
         subprocess.run([sys.executable, "-m", "ruff", *command, str(TARGET)], check=True)
