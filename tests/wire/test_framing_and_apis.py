@@ -49,7 +49,7 @@ def test_every_api_has_messages_of_all_versions_but_produce_0_to_2() -> None:
 
 
 def test_every_key_has_its_messages() -> None:
-    for key in ApiKey:
+    for key in APIS:
         assert message_class(key, "Request").VERSIONS == message_class(key, "Response").VERSIONS
 
 

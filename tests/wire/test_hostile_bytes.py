@@ -187,11 +187,11 @@ def test_a_structure_is_null_behind_a_negative_byte() -> None:
         assert decode(DescribeTopicPartitionsRequest, 0, plain[:-2] + marker + b"\0")[0].cursor is None
 
 
-def test_text_that_is_not_utf8_is_malformed() -> None:
+def test_text_that_is_not_utf8_is_malformed_but_for_a_client_id() -> None:
     with pytest.raises(MalformedMessage):
         decode(MetadataRequest, 1, (1).to_bytes(4) + b"\0\x02\xff\xfe")
-    with pytest.raises(MalformedMessage):
-        decode_request_header(bytes(8) + b"\0\x01\xff")
+    header, _ = decode_request_header(bytes(8) + b"\0\x01\xff")
+    assert header.client_id == "\ufffd"
     with pytest.raises(MalformedMessage):
         decode_produce_request(memoryview(b"\xff\xff" + bytes(6) + b"\0\0\0\1\0\1\xff" + bytes(4)), 3)
 
