@@ -198,3 +198,33 @@ def test_a_recovery_point_past_the_end_of_the_log_does_no_harm() -> None:
     disk.kill()
     log = open_log(disk, recovery_point=500)
     assert (log.log_end_offset, log.recovery_point) == (1, 1)
+
+
+def test_a_batch_larger_than_a_chunk_of_the_scan_is_recovered_whole() -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    large = b"x" * 5_000_000
+    append(log, batch(b"small"))
+    append(log, batch(large))
+    append(log, batch(b"after"))
+    disk.kill()
+    assert [value for _, value in values(open_log(disk))] == [b"small", large, b"after"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400), st.integers(min_value=0, max_value=200))
+def test_any_bytes_in_place_of_a_log_are_cut_without_a_crash(garbage: bytes, keep: int) -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    append(log, batch(b"first"))
+    append(log, batch(b"second"))
+    path, size = log.segments[0].log.path, log.size_bytes
+    file = disk.open(path)
+    keep = min(keep, size)
+    file.truncate(keep)
+    file.pwrite(garbage, keep)
+    disk.kill()
+    log = open_log(disk)
+    kept = values(log)
+    assert kept == [(0, b"first"), (1, b"second")][: len(kept)]
+    assert violations(log, disk) == []

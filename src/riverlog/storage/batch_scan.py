@@ -1,12 +1,12 @@
 """Walking the batches of a segment file: headers only for lookups, whole batches for recovery and dumps.
 
-Reads are bounded: a lookup reads a few kilobytes at a time, a scan a few megabytes, whatever a corrupt
-length field claims. Neither checks a CRC.
+Reads are bounded: a lookup reads a few kilobytes at a time, a scan a few megabytes or one batch, and never
+more than the file holds, whatever a corrupt length field claims. Neither checks a CRC.
 """
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
@@ -18,13 +18,8 @@ _SHAPE: Final = struct.Struct(">qi4xb6xi")
 _SCAN_BYTES: Final = 2 * 1024 * 1024
 
 
-class ScannedBatch(NamedTuple):
-    """A whole batch in memory: `view[at : at + header.size_bytes]`; `position` is where it is in the file."""
-
-    position: int
-    header: BatchHeader
-    view: bytes
-    at: int
+ScannedBatch = tuple[int, BatchHeader, bytes, int]
+"""Position in the file, header, and the bytes: a whole batch begins at the last number in them."""
 
 
 def walk_headers(file: DiskFile, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -72,7 +67,7 @@ def scan_batches(file: DiskFile, position: int, end: int) -> Iterator[ScannedBat
                 return
             if size > len(chunk) - at:
                 break
-            yield ScannedBatch(position, header, chunk, at)
+            yield position, header, chunk, at
             at += size
             position += size
         if at == 0:
@@ -80,7 +75,7 @@ def scan_batches(file: DiskFile, position: int, end: int) -> Iterator[ScannedBat
             if whole is None:
                 return
             yield whole
-            position += whole.header.size_bytes
+            position += whole[1].size_bytes
 
 
 def _no_batch(file: DiskFile, position: int) -> CorruptLogError:
@@ -97,4 +92,4 @@ def _read_large(file: DiskFile, position: int, end: int) -> ScannedBatch | None:
         return None
     header = batches.read_header(head)
     view = file.pread(min(header.size_bytes, end - position), position)
-    return ScannedBatch(position, header, view, 0) if len(view) == header.size_bytes else None
+    return (position, header, view, 0) if len(view) == header.size_bytes else None

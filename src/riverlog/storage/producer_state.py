@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.errors import ErrorCode
-from riverlog.records.batch import BatchHeader
+from riverlog.records.batch import BatchHeader, CorruptBatch
 from riverlog.records.record import records_of
 from riverlog.storage.transaction_index import AbortedTransaction
 
@@ -55,7 +55,10 @@ def end_marker(header: BatchHeader, buffer: ReadableBuffer, at: int) -> EndMarke
     """The marker in the batch at `at`; None for data and for control batches of another kind."""
     if not header.is_control:
         return None
-    record = next(iter(records_of(buffer, at)), None)
+    try:
+        record = next(iter(records_of(buffer, at)), None)
+    except CorruptBatch:
+        return None
     if record is None or record.key is None or len(record.key) < _MARKER_KEY.size:
         return None
     _, kind = _MARKER_KEY.unpack_from(record.key)
