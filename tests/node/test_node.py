@@ -10,7 +10,7 @@ from riverlog.model.errors import ConfigError, FormatError, RiverlogError
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.metadata import MetadataRequest
-from tests.broker.raw_client import RawClient
+from tests.broker.raw_client import RawClient, one_record, produce_request
 
 
 class At:
@@ -107,6 +107,33 @@ def test_the_limits_of_the_settings_are_in_force() -> None:
                 client.ask(ApiKey.METADATA, 12, MetadataRequest(topics=[]))
             with RawClient(broker) as third:
                 assert third.is_closed()
+
+
+def test_idle_connections_are_closed_after_their_time() -> None:
+    with Broker(connections_max_idle_ms=300) as broker, RawClient(broker) as idle, RawClient(broker) as busy:
+        busy.create_topic("quiet")
+        busy.send_long_poll("quiet")
+        assert idle.is_closed()
+        with RawClient(broker) as client:
+            client.produce("quiet")
+        assert busy.receive(ApiKey.FETCH, 12).responses[0].partitions[0].high_watermark == 1
+
+
+def test_requests_wait_for_memory_instead_of_taking_more_than_the_budget() -> None:
+    with Broker(queued_max_request_bytes=200_000) as broker:
+        with RawClient(broker) as client:
+            client.create_topic("orders")
+        clients = [RawClient(broker) for _ in range(8)]
+        request = produce_request("orders", one_record(b"v" * 150_000), acks=1)
+        try:
+            for client in clients:
+                client.send(ApiKey.PRODUCE, 9, request)
+            replies = [client.receive(ApiKey.PRODUCE, 9) for client in clients]
+        finally:
+            for client in clients:
+                client.socket.close()
+        offsets = [reply.responses[0].partition_responses[0].base_offset for reply in replies]
+        assert sorted(offsets) == list(range(8))
 
 
 def test_requests_and_connections_are_counted() -> None:

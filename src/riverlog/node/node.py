@@ -49,6 +49,7 @@ from riverlog.storage.meta_properties import check_owner
 from riverlog.storage.open_files import OpenFiles
 
 _IDLE_SCAN_MS = 5_000
+_RECEIVE_BUDGET_BYTES = 256 * 1024**2
 _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
@@ -203,7 +204,7 @@ class Node:
         self._connections = Connections(
             Dispatcher(routes, self._clock, self.metrics),
             self._limits(),
-            memory=ReceiveMemory(),
+            memory=ReceiveMemory(self.config.queued_request_bytes_max or _RECEIVE_BUDGET_BYTES),
             cold_reader=cold_reader,
             clock=self._clock,
             metrics=self.metrics,
@@ -230,7 +231,7 @@ class Node:
         self._stack.push_async_callback(duties.stop)
         delay_ms = config.initial_task_delay_ms
         for duty in (
-            Duty("closing idle connections", _IDLE_SCAN_MS, self._connections.close_idle),
+            Duty("closing idle connections", self._idle_scan_ms(), self._connections.close_idle),
             Duty("retention", config.retention_check_interval_ms, directories.apply_retention, delay_ms),
             Duty("removing deleted files", _REMOVAL_MS, directories.remove_deleted),
             Duty("checkpoints", config.high_watermark_checkpoint_interval_ms, directories.write_checkpoints),
@@ -250,6 +251,10 @@ class Node:
             self.config.default_replication_factor,
             lambda overrides: self._live_config.topic_problem(self._follower.image, overrides),
         )
+
+    def _idle_scan_ms(self) -> int:
+        idle_ms = self.config.connections_max_idle_ms
+        return _IDLE_SCAN_MS if idle_ms is None else max(min(idle_ms // 4, _IDLE_SCAN_MS), 100)
 
     def _limits(self) -> ConnectionLimits:
         config = self.config

@@ -42,6 +42,8 @@ class ServerConfig:
     delete_topics: bool = True
 
     socket_request_bytes_max: int = 100 * 1024**2
+    queued_request_bytes_max: int | None = None
+    """Bytes of requests being received at once, on all connections; None takes our own limit."""
     socket_send_buffer_bytes: int | None = 100 * 1024
     socket_receive_buffer_bytes: int | None = 100 * 1024
     socket_listen_backlog: int = 50
@@ -103,6 +105,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "auto_create_topics": "auto.create.topics.enable",
     "delete_topics": "delete.topic.enable",
     "socket_request_bytes_max": "socket.request.max.bytes",
+    "queued_request_bytes_max": "queued.max.request.bytes",
     "socket_send_buffer_bytes": "socket.send.buffer.bytes",
     "socket_receive_buffer_bytes": "socket.receive.buffer.bytes",
     "socket_listen_backlog": "socket.listen.backlog.size",
@@ -121,6 +124,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
 }
 ALTERABLE = ("max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides")
 _NONE_WHEN_NEGATIVE = (
+    "queued_request_bytes_max",
     "socket_send_buffer_bytes",
     "socket_receive_buffer_bytes",
     "connections_max_idle_ms",

@@ -23,8 +23,9 @@ background.threads  int  10  >=1  high  cluster-wide  accepted
     Threads for periodic duties.
 queued.max.requests  int  500  >=1  high  read-only  accepted
     Requests that may wait for a thread before the network stops reading.
-queued.max.request.bytes  long  -1  -  medium  read-only  accepted
-    Bytes of requests that may wait for a thread before the network stops reading.
+queued.max.request.bytes  long  -1  -  medium  read-only  works
+    Bytes of requests that may be received at once, over all connections, before the network stops reading;
+    -1 stands for 256 MiB. One request larger than that is still taken, alone.
 socket.send.buffer.bytes  int  102400  -  high  read-only  works
     Send buffer of each connection's socket; -1 leaves it to the system.
 socket.receive.buffer.bytes  int  102400  -  high  read-only  works
