@@ -232,4 +232,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     _text("Produce", (8, 13), "responses.partition_responses.record_errors.batch_index_error_message"),
     _born("ListOffsets", (1, 11), "topics.partitions.timestamp{append time}", "the time of the append"),
     _captured("InitProducerId", (0, 5), "producer_id", "producer", "allotted by the broker"),
+    _captured("FindCoordinator", (0, 3), "port", "port", ADDRESS),
+    _captured("FindCoordinator", (4, 6), "coordinators.port", "port", ADDRESS),
+    _text("FindCoordinator", (1, 3), "error_message"),
+    _text("FindCoordinator", (4, 6), "coordinators.error_message"),
+    _captured("OffsetCommit", (10, 10), "topics.topic_id", "topic_id", TOPIC_ID),
+    _captured("OffsetFetch", (10, 10), "groups.topics.topic_id", "topic_id", TOPIC_ID),
 )

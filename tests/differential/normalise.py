@@ -26,6 +26,8 @@ LITERAL_PRODUCER_IDS = 900_000
 
 UNORDERED = {
     ("ApiVersions", "api_keys"): "api_key",
+    ("WriteTxnMarkers", "markers.topics.partitions"): "partition_index",
+    ("TxnOffsetCommit", "topics.partitions"): "partition_index",
     ("AddPartitionsToTxn", "results_by_topic_v3_and_below.results_by_partition"): "partition_index",
     ("AddPartitionsToTxn", "results_by_transaction.topic_results.results_by_partition"): "partition_index",
     ("ApiVersions", "supported_features"): "name",
@@ -56,7 +58,7 @@ UNORDERED = {
 Fetch is among them for the partitions that fail, which Kafka puts before or after the others by version.
 """
 
-_ABSENT: dict[str, tuple[Json, ...]] = {"session": (0,), "producer": (-1,)}
+_ABSENT: dict[str, tuple[Json, ...]] = {"session": (0,), "producer": (-1,), "port": (-1,)}
 _RUN_WIDE = ("cluster_id", "log_dir", "port")
 
 

@@ -22,6 +22,7 @@ from tests.differential.sequences import (
     list_offsets,
     metadata,
     offset_for_leader_epoch,
+    offsets,
     produce,
     produce_batches,
     produce_idempotent,
@@ -51,6 +52,7 @@ _MODULES = (
     describe_topic_partitions,
     describe_log_dirs,
     init_producer_id,
+    offsets,
 )
 
 SCRIPTS: list[Script] = [script for module in _MODULES for script in module.scripts()]

@@ -27,6 +27,10 @@ VERSIONS = {
     "DescribeLogDirs": range(1, 6),
     "OffsetForLeaderEpoch": range(2, 5),
     "InitProducerId": range(6),
+    "FindCoordinator": range(7),
+    "OffsetCommit": range(2, 11),
+    "OffsetFetch": range(1, 11),
+    "OffsetDelete": range(1),
 }
 """The versions that are played; Produce 0-2 exist only to be refused, see ``produce``."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.differential.sequences.common import BROKER, NO_SUCH_ID, VERSIONS
+from tests.differential.sequences.offsets import group_ready
 from tests.differential.steps import Call, Script, Step, append, truncate
 
 Json = Any
@@ -80,18 +81,40 @@ _SAMPLES: Mapping[str, Json] = {
         ],
     },
     "InitProducerId": {"transactional_id": None, "transaction_timeout_ms": 1000},
+    "FindCoordinator": {"key": "nobody", "key_type": 9, "coordinator_keys": ["nobody"]},
+    "OffsetCommit": {
+        "group_id": "nobody",
+        "topics": [
+            {
+                "name": "nowhere",
+                "topic_id": NO_SUCH_ID,
+                "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": "note"}],
+            }
+        ],
+    },
+    "OffsetFetch": {"group_id": "nobody", "topics": [], "groups": []},
+    "OffsetDelete": {
+        "group_id": "",
+        "topics": [{"name": "nowhere", "partitions": [{"partition_index": 0}]}],
+    },
 }
+
+_OF_GROUPS = {"FindCoordinator", "OffsetCommit", "OffsetFetch", "OffsetDelete"}
+"""Their answers depend on whether a coordinator has been looked for before."""
 
 
 def scripts() -> list[Script]:
     made = []
     for api, versions in VERSIONS.items():
-        made.append(Script(api, "every version, whole", [Call(api, v, _SAMPLES[api]) for v in versions]))
+        first: list[Step] = group_ready("nobody") if api in _OF_GROUPS else []
+        made.append(
+            Script(api, "every version, whole", [*first, *(Call(api, v, _SAMPLES[api]) for v in versions)])
+        )
         for about, edits in _DAMAGE.items():
             steps: list[Step] = [
                 Call(api, v, _SAMPLES[api], edits=edits) for v in versions if _can(api, v, about)
             ]
-            made.append(Script(api, f"every version, {about}", steps))
+            made.append(Script(api, f"every version, {about}", first + steps))
     return made
 
 

@@ -3,6 +3,7 @@
 Since 4 for several keys at once. Share coordinators (type 2, since 6) do not exist here: not available.
 """
 
+import re
 from collections.abc import Awaitable
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from riverlog.wire.messages.find_coordinator import (
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 _SHARE = 2
 _BATCHED_SINCE, _SHARE_SINCE = 4, 6
+_SHARE_KEY = re.compile(".+:[A-Za-z0-9_-]{22}:-?[0-9]+", re.DOTALL)
 
 
 class _Unknown(NamedTuple):
@@ -61,10 +63,14 @@ class FindCoordinatorHandler:
             return _Unknown(found, "") if isinstance(found, ErrorCode) else found
         if key_type != _SHARE:
             return _Unknown(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
-        # A share coordinator's key is group:topic id:partition.
-        if context.version < _SHARE_SINCE or key.count(":") != 2:
+        if context.version < _SHARE_SINCE or not _is_share_key(key):
             return _Unknown(ErrorCode.INVALID_REQUEST, "")
         return _Unknown(ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
+
+
+def _is_share_key(key: str) -> bool:
+    """Group, topic id in Kafka's text form and partition, with colons between them."""
+    return _SHARE_KEY.fullmatch(key) is not None
 
 
 def _one(found: Place | _Unknown) -> FindCoordinatorResponse:

@@ -43,7 +43,8 @@ class OffsetCommitHandler:
         for topic in request.topics:
             name, error = _resolve(topic, image, context.version)
             answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
-            response.topics.append(answer)
+            if topic.partitions:
+                response.topics.append(answer)
             for partition in topic.partitions:
                 reply = OffsetCommitResponsePartition(partition_index=partition.partition_index)
                 answer.partitions.append(reply)

@@ -32,7 +32,8 @@ class OffsetDeleteHandler:
         pending: list[OffsetDeleteResponsePartition] = []
         for topic in request.topics:
             answer = OffsetDeleteResponseTopic(name=topic.name)
-            response.topics.append(answer)
+            if topic.partitions:
+                response.topics.append(answer)
             for partition in topic.partitions:
                 index = partition.partition_index
                 reply = OffsetDeleteResponsePartition(partition_index=index)
