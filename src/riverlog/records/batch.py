@@ -22,6 +22,7 @@ CODECS = {int(codec): codec for codec in Codec}
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
+ORDINARY_FLAGS = CODEC_MASK | TRANSACTIONAL_FLAG
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -177,5 +178,4 @@ def write_header(buffer: bytearray | memoryview, position: int, header: BatchHea
 
 
 def _crc_of(buffer: ReadableBuffer, position: int, size: int) -> int:
-    with memoryview(buffer) as view, view[position + _ATTRIBUTES_AT : position + size] as covered:
-        return crc32c(covered)
+    return crc32c(memoryview(buffer)[position + _ATTRIBUTES_AT : position + size])

@@ -6,10 +6,20 @@ other fault only its partition (`find_batch`). Where Kafka answers UNKNOWN_SERVE
 over such bytes rather than judges them, so do we: clients see the same code.
 """
 
+import struct
+from typing import Final
+
 from riverlog.model.errors import ErrorCode
-from riverlog.records.batch import LOG_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL_FLAG, claimed_size
+from riverlog.records.batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
+    claimed_size,
+)
 from riverlog.records.rules import Rejected
 
+_length_and_magic: Final = struct.Struct(">8xi4xb").unpack_from
 _MAGIC_AT = 16
 _ATTRIBUTES_LOW_BYTE_AT = 22
 _UP_TO_MAGIC_BYTES = 17
@@ -20,6 +30,8 @@ _LARGEST_SIZE = (1 << 31) - 1
 
 def first_batch_fault(field: memoryview) -> Rejected | None:
     """A fault for which Kafka refuses every partition of the request, not only this one."""
+    if _is_one_whole_batch(field):
+        return None
     first = _batch_size_at(field, 0)
     if isinstance(first, Rejected) and first.error is ErrorCode.CORRUPT_MESSAGE:
         return Rejected(first.error, first.message, tell_client=True)
@@ -33,6 +45,8 @@ def is_transactional(field: memoryview) -> bool:
 
 def find_batch(field: memoryview) -> memoryview | Rejected:
     """The bytes of the one batch. What follows it is dropped if it is not a whole batch itself."""
+    if _is_one_whole_batch(field):
+        return field
     first = _batch_size_at(field, 0)
     if isinstance(first, Rejected):
         return first
@@ -48,6 +62,14 @@ def find_batch(field: memoryview) -> memoryview | Rejected:
     if first < _UP_TO_PRODUCER_ID_BYTES:
         return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {first} bytes has no producer id")
     return field[:first]
+
+
+def _is_one_whole_batch(field: memoryview) -> bool:
+    """What nearly every field is, told at a glance; the others are looked at more closely."""
+    if len(field) < HEADER_BYTES:
+        return False
+    length, magic = _length_and_magic(field)
+    return bool(length + LOG_OVERHEAD_BYTES == len(field) and magic == MAGIC)
 
 
 def _batch_size_at(field: memoryview, position: int) -> int | Rejected | None:

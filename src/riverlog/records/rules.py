@@ -1,7 +1,8 @@
 """What a topic demands of a batch, and the two possible answers. Values only; `validate` decides."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import BatchHeader
@@ -31,6 +32,18 @@ class BatchRules:
     compression_level: int | None = None
     validate_records: bool = False
     decompressed_limit_bytes: int = 100 * 1024 * 1024
+    asks_for_header_only: bool = field(init=False)
+    """Nothing is demanded that the header of an ordinary batch cannot show."""
+
+    def __post_init__(self) -> None:
+        plain = not (
+            self.compacted
+            or self.validate_records
+            or self.codec is not None
+            or self.bounds_old_timestamps
+            or self.timestamp_type is TimestampType.APPEND
+        )
+        object.__setattr__(self, "asks_for_header_only", plain)
 
     @property
     def bounds_old_timestamps(self) -> bool:
@@ -47,8 +60,7 @@ class BatchRules:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """Batches that may be appended. `data` is the very buffer that came in, unless it was recompressed."""
 
     data: memoryview
