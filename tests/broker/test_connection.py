@@ -152,6 +152,41 @@ def test_a_client_that_does_not_read_its_replies_is_not_read_from_either() -> No
     run(main)
 
 
+def test_requests_left_over_while_replies_pile_up_are_answered_before_more_are_read() -> None:
+    async def main() -> None:
+        async with served(Scripted(lambda request: [frame(request * 7000)])) as server:
+            reader, writer = await server.connect()
+            for _ in range(3):
+                writer.write(b"".join(frame(b"%0100d" % number) for number in range(300)))
+                await writer.drain()
+            for _ in range(3):
+                for number in range(300):
+                    reply = await read_frame(reader)
+                    assert (len(reply), reply[:100]) == (700_000, b"%0100d" % number)
+
+    run(main)
+
+
+def test_many_small_requests_at_once_let_others_in_between() -> None:
+    async def main() -> None:
+        seen: list[bytes] = []
+
+        def answer(request: bytes) -> Answer:
+            seen.append(request)
+            return echo(request)
+
+        async with served(Scripted(answer)) as server:
+            _, greedy = await server.connect()
+            reader, writer = await server.connect()
+            greedy.write(b"".join(frame(b"greedy") for _ in range(6000)))
+            writer.write(frame(b"modest"))
+            assert await read_frame(reader) == b"modest"
+            assert seen.index(b"modest") < 1000
+            await until(lambda: len(seen) == 6001)
+
+    run(main)
+
+
 def test_an_answer_to_hang_up_comes_after_the_replies_before_it() -> None:
     async def main() -> None:
         first: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

@@ -21,6 +21,7 @@ from riverlog.model.network import Address, Socket
 
 _REPLIES_PENDING_MAX = 100
 _QUEUED_BYTES_MAX = 2 * 1024**2
+_REQUESTS_PER_TURN = 64
 
 Answer = Parts | HangUp | None
 """A reply, a reason to close, or nothing at all (acks=0)."""
@@ -132,13 +133,16 @@ class Connection:
         """Answer the requests that are here, send what can be sent, and read on if there is room."""
         if self.is_closed:
             return
+        inbound = self._inbound
         try:
-            while self._may_start():
-                frame = self._inbound.next_frame()
+            for _ in range(_REQUESTS_PER_TURN):
+                if not self._may_start():
+                    break
+                frame = inbound.next_frame()
                 if frame is None:
                     break
                 self._take(self._answering.dispatch(frame, self.origin))
-            has_room = self._inbound.settle()
+            has_room = inbound.settle()
         except InvalidFrameSizeError as error:
             self._hang_up_reason = str(error)
             has_room = False
@@ -214,7 +218,13 @@ class Connection:
         elif not has_room and not self._waits_for_memory:
             self._waits_for_memory = True
             self._memory.when_released(self._on_memory_released)
-        self._read_on(has_room and self._may_start())
+        may_start = self._may_start()
+        if may_start and self._inbound.has_frame:
+            # Either this turn was used up, or the replies that kept requests waiting have just gone. What is
+            # here comes before what is still to be read, in a turn of its own.
+            may_start = False
+            self._loop.call_soon(self._advance)
+        self._read_on(has_room and may_start)
 
     def _on_memory_released(self) -> None:
         self._waits_for_memory = False

@@ -58,6 +58,15 @@ class Inbound:
         self._start = end
         return self._view[start + 4 : end]
 
+    @property
+    def has_frame(self) -> bool:
+        """Whether a request is here, whole; one of an impossible size counts, as it is to be refused."""
+        left = self._end - self._start
+        if left < 4:
+            return False
+        (size,) = _SIZE.unpack_from(self._view, self._start)
+        return bool(size <= left - 4 or size > self._frame_bytes_max)
+
     def settle(self) -> bool:
         """Keep what has not been handed out, out of the scratch that others use next, and make room.
 
