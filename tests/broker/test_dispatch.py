@@ -32,7 +32,7 @@ SERVED = {
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.DELETE_RECORDS: (0, 2),
-    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.INIT_PRODUCER_ID: (0, 6),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
@@ -42,7 +42,7 @@ SERVED = {
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
-"""What Apache Kafka 4.3.1 advertises, of what a single node needs at least."""
+"""What Apache Kafka 4.3.1 advertises, of what a single node needs at least; InitProducerId 6 is KIP-939."""
 
 
 def framed(key: int, version: int, body: bytes = b"", *, flexible: bool = False) -> bytes:

@@ -142,7 +142,7 @@ def test_every_producer_gets_an_id_of_its_own(riverlog_broker: Broker) -> None:
         (None, 1000, (5, -1), ErrorCode.INVALID_REQUEST),
         (None, 1000, (-1, 5), ErrorCode.INVALID_REQUEST),
         ("payments", 0, (-1, -1), ErrorCode.INVALID_TRANSACTION_TIMEOUT),
-        ("payments", 1000, (-1, -1), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("payments", 1000, (-1, -1), ErrorCode.NOT_COORDINATOR),
     ],
 )
 def test_a_producer_id_that_cannot_be_given_is_refused(

@@ -79,6 +79,7 @@ ADDRESS = "the port that was free when the broker started"
 ADVERTISED = "the oracle sets it; ours follows the port that the system gives"
 LOG_DIR = "the default directory, which is not that of another product"
 CLUSTER = "drawn at random when the storage is formatted"
+ALLOTTED = "allotted by the broker"
 
 NOT_YET = {
     "JoinGroup": 11,
@@ -88,11 +89,6 @@ NOT_YET = {
     "DescribeGroups": 15,
     "ListGroups": 16,
     "SaslHandshake": 17,
-    "AddPartitionsToTxn": 24,
-    "AddOffsetsToTxn": 25,
-    "EndTxn": 26,
-    "WriteTxnMarkers": 27,
-    "TxnOffsetCommit": 28,
     "DescribeAcls": 29,
     "CreateAcls": 30,
     "DeleteAcls": 31,
@@ -112,10 +108,7 @@ NOT_YET = {
     "AlterUserScramCredentials": 51,
     "DescribeQuorum": 55,
     "UpdateFeatures": 57,
-    "DescribeProducers": 61,
     "UnregisterBroker": 64,
-    "DescribeTransactions": 65,
-    "ListTransactions": 66,
     "ConsumerGroupHeartbeat": 68,
     "ConsumerGroupDescribe": 69,
     "ListConfigResources": 74,
@@ -145,12 +138,16 @@ FEATURES_SINCE = {
     "metadata.version": 3,
     "share.version": 4,
     "streams.version": 4,
-    "transaction.version": 4,
 }
 """Features that Kafka reports, and the version of ApiVersions from which on it does."""
 
 OUR_TOPIC_KEYS = ("riverlog.acks.fsync", "riverlog.validate.records")
-OUR_BROKER_KEYS = ("riverlog.decompressed.max.bytes", "riverlog.insecure", "riverlog.open.files.max")
+OUR_BROKER_KEYS = (
+    "riverlog.2pc.warn.ms",
+    "riverlog.decompressed.max.bytes",
+    "riverlog.insecure",
+    "riverlog.open.files.max",
+)
 KRAFT = "of KRaft, which we do not have"
 OURS = "a key of ours that Kafka does not have"
 NO_FEATURES = "features are levels of KRaft's metadata; we offer what we support by version ranges alone"
@@ -170,6 +167,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         if name != "kraft.version"
     ),
     _differs("ApiVersions", (3, 4), "finalized_features_epoch", NO_FEATURES, hidden=True),
+    _differs(
+        "ApiVersions",
+        (0, 4),
+        "api_keys{22}.max_version",
+        "we serve InitProducerId 6 (KIP-939), which Kafka keeps back; clients use the newest they know",
+    ),
     *(_differs("CreateTopics", (5, 7), f"topics.configs{{{key}}}", OURS) for key in OUR_TOPIC_KEYS),
     *(
         _differs("DescribeConfigs", (1, 4), f"results.configs{{{key}}}", OURS)
@@ -184,6 +187,12 @@ DIFFERENCES: tuple[Difference, ...] = (
     _born("DescribeConfigs", (1, 4), "results.configs{controller.quorum.voters}.synonyms.value", KRAFT),
     _born("DescribeConfigs", (1, 4), "results.configs{log.dir}.value", LOG_DIR),
     _born("DescribeConfigs", (1, 4), "results.configs{log.dir}.synonyms.value", LOG_DIR),
+    _differs(
+        "DescribeConfigs",
+        (1, 4),
+        "results.configs{transaction.two.phase.commit.enable}.synonyms",
+        "on by default here, see docs/adr/0008-two-phase-commit-on-by-default.md",
+    ),
     _born("DescribeConfigs", (1, 4), "results.configs{log.dirs}.value", "a temporary directory"),
     _born("DescribeConfigs", (1, 4), "results.configs{log.dirs}.synonyms.value", "a temporary directory"),
     _differs(
@@ -238,4 +247,30 @@ DIFFERENCES: tuple[Difference, ...] = (
     _text("FindCoordinator", (4, 6), "coordinators.error_message"),
     _captured("OffsetCommit", (10, 10), "topics.topic_id", "topic_id", TOPIC_ID),
     _captured("OffsetFetch", (10, 10), "groups.topics.topic_id", "topic_id", TOPIC_ID),
+    _captured("EndTxn", (5, 5), "producer_id", "producer", ALLOTTED),
+    _captured("DescribeTransactions", (0, 0), "transaction_states.producer_id", "producer", ALLOTTED),
+    _born(
+        "DescribeTransactions",
+        (0, 0),
+        "transaction_states.transaction_start_time_ms{append time}",
+        "the time of the first addition",
+    ),
+    _captured("ListTransactions", (0, 2), "transaction_states.producer_id", "producer", ALLOTTED),
+    _captured(
+        "DescribeProducers", (0, 0), "topics.partitions.active_producers.producer_id", "producer", ALLOTTED
+    ),
+    _text("DescribeProducers", (0, 0), "topics.partitions.error_message"),
+    _born(
+        "DescribeProducers",
+        (0, 0),
+        "topics.partitions.active_producers.last_timestamp{append time}",
+        "the time of the marker",
+    ),
+    _born(
+        "Fetch", (4, 18), "responses.partitions.records.base_timestamp{append time}", "the time of the marker"
+    ),
+    _captured("WriteTxnMarkers", (1, 2), "markers.producer_id", "producer", ALLOTTED),
+    _captured(
+        "Fetch", (4, 18), "responses.partitions.aborted_transactions.producer_id", "producer", ALLOTTED
+    ),
 )

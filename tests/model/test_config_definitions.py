@@ -36,6 +36,7 @@ OTHER_DEFAULTS = {
     "controller.listener.names": "Kafka has no default; it means nothing here",
     "listeners": "we listen on the loopback interface only",
     "log.dir": "we keep data in the working directory, not in /tmp",
+    "transaction.two.phase.commit.enable": "on, see docs/adr/0008-two-phase-commit-on-by-default.md",
 }
 ALL_KEYS = [key for keys in OURS.values() for key in keys.values()]
 
@@ -115,8 +116,8 @@ def test_the_nearest_name_is_found_only_when_it_is_near() -> None:
     assert nearest("completely.different.thing", BROKER_KEYS) is None
 
 
-def test_groups_transactions_and_compaction_are_not_claimed_to_work() -> None:
-    for name in ("offsets.retention.minutes", "transaction.max.timeout.ms", "log.cleaner.threads"):
+def test_replication_is_not_claimed_to_work() -> None:
+    for name in ("replica.lag.time.max.ms", "num.replica.fetchers"):
         assert BROKER_KEYS[name].status is Status.PLANNED
 
 

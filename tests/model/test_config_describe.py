@@ -50,6 +50,7 @@ DIFFERENT = {
     "broker": {
         "log.retention.hours": "Kafka shows the default once log.retention.ms is altered; we what was set",
         "log.dir": "another default",
+        "transaction.two.phase.commit.enable": "another default",
         "listeners": "another default among the synonyms",
     }
 }

@@ -11,6 +11,7 @@ from riverlog.model.config.group_config import GROUP_FIELDS
 from riverlog.model.config.log_config import BROKER_FIELDS, TOPIC_FIELDS
 from riverlog.model.config.server_config import PLAIN_FIELDS
 from riverlog.model.config.table import Status
+from riverlog.model.config.transaction_config import TRANSACTION_FIELDS
 
 SOURCES = "\n".join(
     path.read_text()
@@ -46,6 +47,7 @@ TOPIC_ATTRIBUTES = {name: OTHER_READERS.get(name, field.name) for name, field in
 BROKER_ATTRIBUTES = {
     **{key: attribute for attribute, key in PLAIN_FIELDS.items()},
     **{key: attribute for attribute, key in GROUP_FIELDS.items()},
+    **{key: attribute for attribute, key in TRANSACTION_FIELDS.items()},
     "offsets.retention.minutes": "offsets_retention_ms",
     **BROKER_FIELDS,
     **SPECIAL,

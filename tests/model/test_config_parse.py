@@ -121,7 +121,7 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(arguments: dict[str, o
     ("flag", "warning"),
     [
         ("num.io.threads=8", "is a setting of Apache Kafka that has no effect here"),
-        ("offsets.retention.minutes=8", "has no effect yet"),
+        ("num.replica.fetchers=8", "has no effect yet"),
         ("process.roles=broker", "is a setting of Apache Kafka that has no effect here"),
         ("zookeeper.connect=a:2181", "clusters on ZooKeeper"),
         ("log.message.format.version=2.8", "is not needed"),

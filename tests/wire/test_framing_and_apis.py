@@ -23,9 +23,10 @@ from riverlog.wire.messages.request_header import RequestHeader as RequestHeader
 from riverlog.wire.messages.response_header import ResponseHeader
 
 # What Apache Kafka 4.3.1 answers to ApiVersions, in the order of the keys: key, first and last version.
+# InitProducerId (22) goes one further: version 6 is KIP-939.
 ADVERTISED = """
 0 0 13, 1 4 18, 2 1 11, 3 0 13, 8 2 10, 9 1 10, 10 0 6, 11 0 9, 12 0 4, 13 0 5, 14 0 5, 15 0 6, 16 0
-5, 17 0 1, 18 0 4, 19 2 7, 20 1 6, 21 0 2, 22 0 5, 23 2 4, 24 0 5, 25 0 4, 26 0 5, 27 1 2, 28 0 5,
+5, 17 0 1, 18 0 4, 19 2 7, 20 1 6, 21 0 2, 22 0 6, 23 2 4, 24 0 5, 25 0 4, 26 0 5, 27 1 2, 28 0 5,
 29 1 3, 30 1 3, 31 1 3, 32 1 4, 33 0 2, 34 1 2, 35 1 5, 36 0 2, 37 0 3, 38 1 3, 39 1 2, 40 1 2, 41 1
 3, 42 0 2, 43 0 2, 44 0 1, 45 0 1, 46 0 0, 47 0 0, 48 0 1, 49 0 1, 50 0 0, 51 0 0, 55 0 2, 57 0 2,
 60 0 2, 61 0 0, 64 0 0, 65 0 0, 66 0 2, 68 0 1, 69 0 1, 74 0 1, 75 0 0, 76 1 1, 77 1 1, 78 1 2, 79 1

@@ -50,8 +50,9 @@ class ProducedTransactions:
     def _place_of(self, topic: TopicProduceData, index: int, version: int) -> TopicPartition | None:
         """None for a partition that is not here, which is refused for that."""
         if version < _IDS_SINCE:
-            return TopicPartition(topic.name, index)
-        found = self._replicas.find_by_id(topic.topic_id, index)
+            found = self._replicas.find(topic.name, index)
+        else:
+            found = self._replicas.find_by_id(topic.topic_id, index)
         return found.topic_partition if isinstance(found, Partition) else None
 
 

@@ -19,6 +19,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.producer_state import NO_EPOCH, ProducerEntry
 
 Refusals = Mapping[TopicPartition, ErrorCode]
 """By partition; a partition that is not in it may be written."""
@@ -46,7 +47,7 @@ class TransactionalWrites:
     def __init__(self, transactions: TransactionCoordinator, replicas: ReplicaSet, *, verifies: bool) -> None:
         self._transactions = transactions
         self._replicas = replicas
-        self._verifies = verifies
+        self.verifies = verifies
 
     def admit(
         self,
@@ -55,8 +56,17 @@ class TransactionalWrites:
         partitions: Iterable[TopicPartition],
         support: Support,
     ) -> Refusals | Awaitable[Refusals]:
-        unknown = [each for each in partitions if not self._is_open(each, producer)]
-        if not unknown or (support is not Support.ADDS and not self._verifies):
+        unknown: list[TopicPartition] = []
+        stale: list[TopicPartition] = []
+        for each in partitions:
+            epoch = self._epoch_in(each, producer.producer_id)
+            if epoch > producer.producer_epoch:
+                stale.append(each)
+            elif epoch != producer.producer_epoch or not self._is_open(each, producer.producer_id):
+                unknown.append(each)
+        if stale:
+            return dict.fromkeys([*stale, *unknown], ErrorCode.INVALID_PRODUCER_EPOCH)
+        if not unknown or (support is not Support.ADDS and not self.verifies):
             return _NONE_REFUSED
         if support is Support.ADDS:
             added = self._add(transactional_id, producer, unknown)
@@ -68,17 +78,17 @@ class TransactionalWrites:
             return _refusals(verified.result(), unknown, support)
         return self._verify_later(verified, transactional_id, producer, unknown, support)
 
-    def _is_open(self, partition: TopicPartition, producer: Producer) -> bool:
-        """Whether this transaction is open there. A partition that is not here is refused for that."""
+    def _epoch_in(self, partition: TopicPartition, producer_id: int) -> int:
+        entry = self._entry(partition, producer_id)
+        return NO_EPOCH if entry is None else entry.epoch
+
+    def _is_open(self, partition: TopicPartition, producer_id: int) -> bool:
+        entry = self._entry(partition, producer_id)
+        return entry is not None and entry.transaction_first_offset is not None
+
+    def _entry(self, partition: TopicPartition, producer_id: int) -> ProducerEntry | None:
         found = self._replicas.find(*partition)
-        if not isinstance(found, Partition):
-            return True
-        entry = found.log.producers.get(producer.producer_id)
-        return (
-            entry is not None
-            and entry.transaction_first_offset is not None
-            and entry.epoch == producer.producer_epoch
-        )
+        return found.log.producers.get(producer_id) if isinstance(found, Partition) else None
 
     def _add(
         self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]

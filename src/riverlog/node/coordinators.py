@@ -24,6 +24,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.settings import Settings
 from riverlog.model.disk import FileSlice
+from riverlog.model.ids import NodeId
 from riverlog.node.transaction_parts import TransactionParts
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
@@ -33,6 +34,7 @@ class Coordinators:
     def __init__(
         self,
         settings: Settings,
+        node_id: NodeId,
         replicas: ReplicaSet,
         follower: MetadataFollower,
         producer_ids: ProducerIds,
@@ -43,7 +45,7 @@ class Coordinators:
         config = GroupConfig.from_settings(settings)
         self.groups = GroupCoordinator(config, replicas, lambda: follower.image, clock=clock, read=read)
         self.transactions = TransactionParts(
-            settings, replicas, self.groups, producer_ids, clock=clock, read=read
+            settings, node_id, replicas, self.groups, producer_ids, clock=clock, read=read
         )
         self.automatic_topics = AutomaticTopics(
             {
@@ -63,7 +65,7 @@ class Coordinators:
 
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         self.groups.apply(old, new)
-        self.transactions.coordinator.apply(old, new)
+        self.transactions.apply(old, new)
 
     def start(self) -> None:
         """Load what the logs hold, in the background: requests may come meanwhile."""

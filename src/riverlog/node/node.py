@@ -123,6 +123,7 @@ class Node:
         producer_ids = ProducerIds(store, self.config.node_id)
         coordinators = Coordinators(
             self._settings,
+            self.config.node_id,
             replicas,
             follower,
             producer_ids,

@@ -19,11 +19,13 @@ from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
-from riverlog.model.config.transaction_config import TransactionConfig
+from riverlog.model.config.transaction_config import ALTERABLE, TransactionConfig
 from riverlog.model.disk import FileSlice
+from riverlog.model.ids import NodeId
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
 
@@ -32,6 +34,7 @@ class TransactionParts:
     def __init__(
         self,
         settings: Settings,
+        node_id: NodeId,
         replicas: ReplicaSet,
         groups: GroupCoordinator,
         producer_ids: ProducerIds,
@@ -46,6 +49,7 @@ class TransactionParts:
             config.log_segment_bytes,
             config.log_min_insync_replicas,
         )
+        self._node_id = node_id
         self._replicas = replicas
         self._groups = groups
         self._clock = clock
@@ -53,9 +57,17 @@ class TransactionParts:
         self.coordinator = TransactionCoordinator(
             config, replicas, producer_ids, self._markers, clock=clock, read=read
         )
-        verifies = bool(settings.get("transaction.partition.verification.enable"))
-        self._writes = TransactionalWrites(self.coordinator, replicas, verifies=verifies)
+        self._settings = settings
+        self._writes = TransactionalWrites(self.coordinator, replicas, verifies=config.verifies_partitions)
         self.produced = ProducedTransactions(self._writes, replicas)
+
+    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Follow the cluster image; call after the replicas have taken it over."""
+        self.coordinator.apply(old, new)
+        if old.configs is not new.configs:
+            altered = {**new.broker_config(None), **new.broker_config(self._node_id)}
+            settings = self._settings.altered(altered, only=ALTERABLE)
+            self._writes.verifies = TransactionConfig.from_settings(settings).verifies_partitions
 
     def handlers(self, places: CoordinatorPlaces, follower: MetadataFollower) -> Mapping[ApiKey, Handler]:
         transactions = self.coordinator
@@ -67,5 +79,5 @@ class TransactionParts:
             ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(self._groups, self._writes, places, follower),
             ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(transactions),
             ApiKey.LIST_TRANSACTIONS: ListTransactionsHandler(transactions, self._clock),
-            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(self._replicas),
+            ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(self._replicas, follower),
         }

@@ -1,4 +1,4 @@
-"""The table of APIs: keys, the version ranges that Apache Kafka 4.3.1 advertises, header versions.
+"""The table of APIs: keys, version ranges as Apache Kafka 4.3.1 advertises them, header versions.
 
 Which of them this broker serves is decided by the route list above, not here. Importing this module loads no
 message: `Api.request` and `Api.response` load theirs on first use.
@@ -167,7 +167,8 @@ _VERSIONS: Final = {
     ApiKey.CREATE_TOPICS: (2, 7, 5),
     ApiKey.DELETE_TOPICS: (1, 6, 4),
     ApiKey.DELETE_RECORDS: (0, 2, 2),
-    ApiKey.INIT_PRODUCER_ID: (0, 5, 2),
+    # Version 6 is KIP-939, which Apache Kafka 4.3 keeps back; clients take the newest that both sides know.
+    ApiKey.INIT_PRODUCER_ID: (0, 6, 2),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5, 3),
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4, 3),

@@ -26,6 +26,8 @@ from tests.differential.sequences import (
     produce,
     produce_batches,
     produce_idempotent,
+    transaction_offsets,
+    transactions,
 )
 from tests.differential.steps import Script
 
@@ -52,6 +54,8 @@ _MODULES = (
     describe_topic_partitions,
     describe_log_dirs,
     init_producer_id,
+    transactions,
+    transaction_offsets,
     offsets,
 )
 

@@ -31,6 +31,14 @@ VERSIONS = {
     "OffsetCommit": range(2, 11),
     "OffsetFetch": range(1, 11),
     "OffsetDelete": range(1),
+    "AddPartitionsToTxn": range(6),
+    "AddOffsetsToTxn": range(5),
+    "EndTxn": range(6),
+    "WriteTxnMarkers": range(1, 3),
+    "TxnOffsetCommit": range(6),
+    "DescribeTransactions": range(1),
+    "ListTransactions": range(3),
+    "DescribeProducers": range(1),
 }
 """The versions that are played; Produce 0-2 exist only to be refused, see ``produce``."""
 

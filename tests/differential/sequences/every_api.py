@@ -97,6 +97,49 @@ _SAMPLES: Mapping[str, Json] = {
         "group_id": "",
         "topics": [{"name": "nowhere", "partitions": [{"partition_index": 0}]}],
     },
+    "AddPartitionsToTxn": {
+        "v3_and_below_transactional_id": "nobody",
+        "v3_and_below_producer_id": 900900,
+        "v3_and_below_producer_epoch": 0,
+        "v3_and_below_topics": [{"name": "nowhere", "partitions": [0]}],
+        "transactions": [
+            {
+                "transactional_id": "nobody",
+                "producer_id": 900900,
+                "producer_epoch": 0,
+                "verify_only": False,
+                "topics": [{"name": "nowhere", "partitions": [0]}],
+            }
+        ],
+    },
+    "AddOffsetsToTxn": {"transactional_id": "", "producer_id": 900900, "producer_epoch": 0, "group_id": "g"},
+    "EndTxn": {"transactional_id": "", "producer_id": 900900, "producer_epoch": 0, "committed": True},
+    "WriteTxnMarkers": {
+        "markers": [
+            {
+                "producer_id": 900900,
+                "producer_epoch": 0,
+                "transaction_result": True,
+                "topics": [{"name": "nowhere", "partition_indexes": [0]}],
+                "coordinator_epoch": 0,
+            }
+        ]
+    },
+    "TxnOffsetCommit": {
+        "transactional_id": "nobody",
+        "group_id": "nobody",
+        "producer_id": 900900,
+        "producer_epoch": 0,
+        "topics": [
+            {
+                "name": "nowhere",
+                "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": "note"}],
+            }
+        ],
+    },
+    "DescribeTransactions": {"transactional_ids": []},
+    "ListTransactions": {"state_filters": ["Bogus"], "producer_id_filters": []},
+    "DescribeProducers": {"topics": [{"name": "nowhere", "partition_indexes": [0]}]},
 }
 
 _OF_GROUPS = {"FindCoordinator", "OffsetCommit", "OffsetFetch", "OffsetDelete"}

@@ -80,7 +80,8 @@ def _versions() -> list[Step]:
             continue
         key = codec.api_key(api)
         first = 0 if api == "Produce" else versions[0]
-        absent = (versions[-1] + 1, -1, 32767, *range(first))
+        beyond = versions[-1] + (2 if api == "InitProducerId" else 1)  # we serve its version 6, Kafka not
+        absent = (beyond, -1, 32767, *range(first))
         frames += [Frame(header(key, v, tail=bytes(40)), f"{api} version {v}") for v in absent]
     return frames
 

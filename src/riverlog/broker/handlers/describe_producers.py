@@ -1,6 +1,7 @@
 """DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
 
 from riverlog.broker.context import RequestContext
+from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.producer_state import ProducerEntry
@@ -14,8 +15,9 @@ from riverlog.wire.messages.describe_producers import (
 
 
 class DescribeProducersHandler:
-    def __init__(self, replicas: ReplicaSet) -> None:
+    def __init__(self, replicas: ReplicaSet, follower: MetadataFollower) -> None:
         self._replicas = replicas
+        self._follower = follower
 
     def handle(self, request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
         return DescribeProducersResponse(
@@ -32,7 +34,10 @@ class DescribeProducersHandler:
         partition = self._replicas.find(topic, index)
         error = partition if isinstance(partition, ErrorCode) else partition.refusal()
         if error is not None or isinstance(partition, ErrorCode):
-            return PartitionResponse(partition_index=index, error_code=error or ErrorCode.NONE)
+            message = None if topic in self._follower.image.topics else f"there is no topic {topic}"
+            return PartitionResponse(
+                partition_index=index, error_code=error or ErrorCode.NONE, error_message=message
+            )
         return PartitionResponse(
             partition_index=index,
             active_producers=[_described(*each) for each in partition.log.producers],

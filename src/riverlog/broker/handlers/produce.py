@@ -7,10 +7,11 @@ coordinator lets it in; only that may put the writing off (KIP-890). Never answe
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import NamedTuple
+from uuid import UUID
 
-from riverlog.broker.context import HangUp, RequestContext
+from riverlog.broker.context import HangUp, InOrder, RequestContext
 from riverlog.broker.produced_transactions import ProducedTransactions
 from riverlog.broker.transactional_writes import Refusals
 from riverlog.model.clock import Clock
@@ -39,6 +40,11 @@ _ALL = -1
 _ATTRIBUTES_LOW_BYTE_AT = 22
 
 _NONE_REFUSED: Refusals = {}
+_EXPLAINED = {
+    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator could not be asked; try again",
+}
+"""Of the refusals by a transaction's coordinator, those for which Kafka has words too."""
 
 _WITHOUT_LOG_START = frozenset(
     {
@@ -71,7 +77,7 @@ class ProduceHandler:
 
     def handle(
         self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | Awaitable[ProduceResponse | HangUp | None] | HangUp | None:
+    ) -> ProduceResponse | Awaitable[ProduceResponse] | InOrder | HangUp | None:
         refusal = _refusal_of_all(request)
         refusals: Refusals = _NONE_REFUSED
         if refusal is None and request.transactional_id is not None:
@@ -81,7 +87,8 @@ class ProduceHandler:
             elif isinstance(admitted, Mapping):
                 refusals = admitted
             else:
-                return self._write_later(_kept(request), context.version, admitted)
+                # The next request of this producer must not be written first.
+                return InOrder(self._write_later(_kept(request), context.version, admitted))
         return self._write(request, context.version, refusal, refusals)
 
     async def _write_later(
@@ -96,11 +103,9 @@ class ProduceHandler:
         now_ms = self._clock.wall_ms()
         waiting: list[_Unacknowledged] = []
         response = ProduceResponse()
-        for topic in request.topic_data:
-            if not topic.partition_data:
-                continue
+        for topic, wanted in _by_place(request.topic_data):
             answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            for data in _last_of_each(topic.partition_data):
+            for data in wanted:
                 if refusal is not None:
                     reply = _error(data.index, refusal)
                 else:
@@ -127,7 +132,7 @@ class ProduceHandler:
         if not isinstance(partition, Partition):
             return _error(data.index, NotWritten(partition))
         if refusals and (error := refusals.get(partition.topic_partition)) is not None:
-            return _error(data.index, NotWritten(error, "the partition is not part of the transaction"))
+            return _error(data.index, NotWritten(error, _EXPLAINED.get(error)))
         records = data.records
         refusal = _refusal_of_records(records, version)
         if refusal is not None:
@@ -150,11 +155,17 @@ class ProduceHandler:
         return self._replicas.find_by_id(topic.topic_id, index)
 
 
-def _last_of_each(wanted: list[PartitionProduceData]) -> Iterable[PartitionProduceData]:
-    """Of a partition that is named twice for one topic Kafka takes the last."""
-    if len(wanted) == 1:
-        return wanted
-    return {data.index: data for data in wanted}.values()
+def _by_place(
+    topics: list[TopicProduceData],
+) -> Iterable[tuple[TopicProduceData, Collection[PartitionProduceData]]]:
+    """Kafka takes a topic that is named twice as one, and of a partition that is named twice the last."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return [(topics[0], topics[0].partition_data)]
+    merged: dict[tuple[str, UUID | None], tuple[TopicProduceData, dict[int, PartitionProduceData]]] = {}
+    for topic in topics:
+        _, wanted = merged.setdefault((topic.name, topic.topic_id), (topic, {}))
+        wanted.update((data.index, data) for data in topic.partition_data)
+    return [(topic, wanted.values()) for topic, wanted in merged.values() if wanted]
 
 
 def _refusal_of_all(request: ProduceRequest) -> NotWritten | None:

@@ -46,7 +46,10 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._sender = MarkerSender(writer, self._complete)
         self._shard_rules = ShardRules(
-            config.timeout_check_interval_ms, config.id_expiration_ms, config.expiration_check_interval_ms
+            config.timeout_check_interval_ms,
+            config.id_expiration_ms,
+            config.expiration_check_interval_ms,
+            config.two_phase_warn_ms,
         )
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             TRANSACTION_TOPIC, replicas, self._new_shard, clock=clock, read=read

@@ -60,6 +60,7 @@ class ShardRules:
     timeout_check_ms: int = 10_000
     expiration_ms: int = 7 * 24 * 60 * 60 * 1000
     expiration_check_ms: int = 60 * 60 * 1000
+    two_phase_warn_ms: int = 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class TransactionShard:
         self._on_prepared = on_prepared
         self._transactions: dict[str, Transaction] = {}
         self._last_epochs: dict[str, int] = {}
+        self._warned: set[str] = set()
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(self._transactions.values())
@@ -210,7 +212,24 @@ class TransactionShard:
             case _:
                 raise AssertionError(f"no timer {key}")
 
+    def _warn_of_old(self, now_ms: int) -> None:
+        """Once for each transaction that an outside two-phase commit has left open for long."""
+        old = {
+            each.transactional_id: each
+            for each in self
+            if each.is_open_for_two_phase and now_ms - (each.started_ms or 0) > self._rules.two_phase_warn_ms
+        }
+        for name in old.keys() - self._warned:
+            _logger.warning(
+                "the two-phase transaction of %s is open since %d ms; it is never timed out, "
+                "end it with riverlog txn abort if its owner is gone",
+                name,
+                now_ms - (old[name].started_ms or 0),
+            )
+        self._warned = set(old)
+
     def _abort_timed_out(self, now_ms: int) -> Effects:
+        self._warn_of_old(now_ms)
         late = [each for each in self if each.deadline_ms is not None and each.deadline_ms < now_ms]
         fenced = tuple(
             decide_fence(each, now_ms).transaction

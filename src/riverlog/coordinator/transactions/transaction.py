@@ -47,6 +47,10 @@ class Transaction:
         return self.timeout_ms == NO_TIMEOUT_MS
 
     @property
+    def is_open_for_two_phase(self) -> bool:
+        return self.is_two_phase and self.state is TransactionState.ONGOING
+
+    @property
     def deadline_ms(self) -> int | None:
         """When an open transaction is to be aborted; None if it is not open or has no timeout."""
         if self.state is not TransactionState.ONGOING or self.is_two_phase or self.started_ms is None:

@@ -23,6 +23,8 @@ class TransactionConfig:
     log_segment_bytes: int = 100 * 1024**2
     add_retry_pause_ms: int = 20
     add_retry_max_ms: int = 100
+    verifies_partitions: bool = True
+    two_phase_warn_ms: int = 60 * 60 * 1000
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "TransactionConfig":
@@ -42,4 +44,8 @@ TRANSACTION_FIELDS: Mapping[str, str] = {
     "log_segment_bytes": "transaction.state.log.segment.bytes",
     "add_retry_pause_ms": "add.partitions.to.txn.retry.backoff.ms",
     "add_retry_max_ms": "add.partitions.to.txn.retry.backoff.max.ms",
+    "verifies_partitions": "transaction.partition.verification.enable",
+    "two_phase_warn_ms": "riverlog.2pc.warn.ms",
 }
+
+ALTERABLE = ("transaction.partition.verification.enable",)
