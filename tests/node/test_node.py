@@ -2,6 +2,8 @@
 
 import os
 import struct
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,13 @@ from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.metadata import MetadataRequest
 from tests.broker.raw_client import RawClient, one_record, produce_request
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
 
 
 class At:
@@ -134,6 +143,19 @@ def test_requests_wait_for_memory_instead_of_taking_more_than_the_budget() -> No
                 client.socket.close()
         offsets = [reply.responses[0].partition_responses[0].base_offset for reply in replies]
         assert sorted(offsets) == list(range(8))
+
+
+def test_an_idle_node_writes_no_checkpoints(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "replication-offset-checkpoint"
+    settings = {"replica.high.watermark.checkpoint.interval.ms": 20}
+    with Broker(settings, data_dir=str(tmp_path)) as broker, RawClient(broker) as client:
+        client.produce_to_new_topic("orders")
+        wait_until(lambda: checkpoint.exists() and "orders 0 1" in checkpoint.read_text())
+        written_ns = checkpoint.stat().st_mtime_ns
+        time.sleep(0.2)  # Ten times the interval, in which nothing is to happen.
+        assert checkpoint.stat().st_mtime_ns == written_ns
+        client.produce("orders")
+        wait_until(lambda: "orders 0 2" in checkpoint.read_text())
 
 
 def test_requests_and_connections_are_counted() -> None:

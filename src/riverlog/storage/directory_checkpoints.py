@@ -13,6 +13,8 @@ from riverlog.storage import names
 from riverlog.storage.checkpoint import decode_offsets, encode_offsets, replace_file
 from riverlog.storage.durable_log import DurableLog
 
+_Contents = tuple[tuple[str, dict[str, int]], ...]
+
 
 class DirectoryCheckpoints:
     __slots__ = (
@@ -21,6 +23,7 @@ class DirectoryCheckpoints:
         "_path",
         "_taken",
         "_written",
+        "_written_contents",
         "high_watermarks",
         "log_starts",
         "recovery_points",
@@ -32,6 +35,8 @@ class DirectoryCheckpoints:
         self._lock = threading.Lock()
         self._taken = 0
         self._written = 0
+        self._written_contents: _Contents | None = None
+        """What the files hold, once written: an idle node does not write and sync the same again."""
         self.recovery_points = self._read(names.RECOVERY_POINTS)
         self.high_watermarks = self._read(names.HIGH_WATERMARKS)
         self.log_starts = self._read(names.LOG_STARTS)
@@ -70,10 +75,11 @@ class DirectoryCheckpoints:
 
         def write() -> None:
             with self._lock:
-                if number < self._written:
+                if number < self._written or contents == self._written_contents:
                     return
                 for name, offsets in contents:
                     replace_file(self._disk, f"{self._path}/{name}", encode_offsets(offsets))
                 self._written = number
+                self._written_contents = contents
 
         return write
