@@ -2,12 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from uuid import uuid4
 
 from riverlog.broker.coordinator_places import CoordinatorPlaces
+from riverlog.broker.handlers.delete_groups import DeleteGroupsHandler
+from riverlog.broker.handlers.describe_groups import DescribeGroupsHandler
 from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
+from riverlog.broker.handlers.heartbeat import HeartbeatHandler
+from riverlog.broker.handlers.join_group import JoinGroupHandler
+from riverlog.broker.handlers.leave_group import LeaveGroupHandler
+from riverlog.broker.handlers.list_groups import ListGroupsHandler
 from riverlog.broker.handlers.offset_commit import OffsetCommitHandler
 from riverlog.broker.handlers.offset_delete import OffsetDeleteHandler
 from riverlog.broker.handlers.offset_fetch import OffsetFetchHandler
+from riverlog.broker.handlers.sync_group import SyncGroupHandler
 from riverlog.broker.route import Handler
 from riverlog.controller.controller import Controller
 from riverlog.controller.internal_topics import (
@@ -86,6 +94,13 @@ class Coordinators:
         places = CoordinatorPlaces(self._follower, controller, self.automatic_topics)
         return {
             ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(places),
+            ApiKey.JOIN_GROUP: JoinGroupHandler(self.groups, lambda: str(uuid4())),
+            ApiKey.SYNC_GROUP: SyncGroupHandler(self.groups),
+            ApiKey.HEARTBEAT: HeartbeatHandler(self.groups),
+            ApiKey.LEAVE_GROUP: LeaveGroupHandler(self.groups),
+            ApiKey.LIST_GROUPS: ListGroupsHandler(self.groups),
+            ApiKey.DESCRIBE_GROUPS: DescribeGroupsHandler(self.groups),
+            ApiKey.DELETE_GROUPS: DeleteGroupsHandler(self.groups),
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(self.groups, self._follower),
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(self.groups, self._follower),
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(self.groups, self._follower),

@@ -1,4 +1,4 @@
-"""What a client may do with a topic or the cluster, as bits: all that there is, while nobody authorises."""
+"""What a client may do with a topic, a group or the cluster, as bits: everything, while nobody authorises."""
 
 from typing import Final
 
@@ -15,3 +15,4 @@ ON_TOPIC: Final = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DES
 ON_CLUSTER: Final = _bits(
     _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
 )
+ON_GROUP: Final = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)

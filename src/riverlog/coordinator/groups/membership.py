@@ -27,6 +27,15 @@ class Claim:
     """Of the request: older clients know fewer errors."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group as a list of all groups shows it."""
+
+    type_name: str
+    state: str
+    protocol_type: str
+
+
 class Group(Protocol):
     """One group of a kind, as it stands now."""
 
@@ -34,6 +43,9 @@ class Group(Protocol):
     def is_empty(self) -> bool:
         """No member, of whatever state."""
         ...
+
+    @property
+    def listed(self) -> Listed: ...
 
     def refuse_commit(self, claim: Claim) -> ErrorCode | None:
         """Why this client may not commit offsets."""
@@ -95,6 +107,7 @@ class SimpleGroup:
     """Offsets without members: what a consumer with assigned partitions, or an administrator, commits to."""
 
     is_empty = True
+    listed = Listed("classic", "Empty", "")
 
     def refuse_commit(self, claim: Claim) -> ErrorCode | None:
         return None if claim.generation_or_epoch < 0 else ErrorCode.UNKNOWN_MEMBER_ID

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from riverlog.coordinator.effects import NOTHING, Effects, Producer, TimerKey
+from riverlog.coordinator.groups.classic_kind import ClassicGroups
 from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Group, GroupKind
 from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
 from riverlog.coordinator.records_format.formats import (
@@ -32,6 +33,7 @@ class GroupShard:
         self.config = config
         self.image = image
         self.offsets = Offsets(self, OffsetRules.of(config))
+        self.classic = ClassicGroups(config)
         # Kinds of groups, in the order in which a group id is looked up.
         self.kinds = self._make_kinds()
         self._kind_of_record: dict[GroupRecord, GroupKind] = {
@@ -39,7 +41,7 @@ class GroupShard:
         }
 
     def _make_kinds(self) -> tuple[GroupKind, ...]:
-        return ()
+        return (self.classic,)
 
     def group(self, group_id: str) -> Group | None:
         """The group, if there is one: with members, or with committed offsets alone."""
