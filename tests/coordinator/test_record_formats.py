@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riverlog.coordinator.groups.committed import Committed, unpack
 from riverlog.coordinator.groups.offset_records import commit_record, read_key, read_value, tombstone
-from riverlog.coordinator.groups.offset_table import Committed
 from riverlog.coordinator.hashing import partition_for
 from riverlog.coordinator.records_format.classic_groups import GroupMetadataValue
 from riverlog.coordinator.records_format.consumer_groups import (
@@ -95,7 +95,7 @@ def test_committed_offsets_are_written_as_kafka_writes_them() -> None:
             if golden.value is None:
                 assert tombstone(*at) == (golden.key, None)
             else:
-                assert commit_record(*at, read_value(golden.value, 0)) == (golden.key, golden.value)
+                assert commit_record(*at, unpack(read_value(golden.value, 0))) == (golden.key, golden.value)
 
 
 COMMITTED = st.builds(
@@ -115,7 +115,7 @@ def test_a_committed_offset_comes_back_as_it_was(committed: Committed, name: str
     written = commit_record(name, "t" + name, partition, committed)
     assert written.value is not None
     assert read_key(written.key) == (name, "t" + name, partition)
-    found = read_value(written.value, 7)
+    found = unpack(read_value(written.value, 7))
     if committed.expires_ms is not None:
         # The version with an expiry time has neither leader epoch nor topic id.
         committed = committed._replace(leader_epoch=None, topic_id=None)
@@ -127,7 +127,7 @@ def test_the_quick_reader_agrees_with_the_tables(committed: Committed) -> None:
     written = commit_record("g", "t", 0, committed)
     assert written.value is not None
     value = decode_value(OffsetCommitValue, written.value)
-    found = read_value(written.value, 7)
+    found = unpack(read_value(written.value, 7))
     assert (found.offset, found.metadata, found.committed_ms, found.topic_id) == (
         value.offset,
         value.metadata,

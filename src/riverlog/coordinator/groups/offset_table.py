@@ -4,31 +4,18 @@ Changed by replay alone. A pending offset counts when its transaction commits, u
 later in the log has spoken for the same partition since. Not here: who may commit, and when offsets expire.
 """
 
-from collections.abc import Collection, Iterator
-from typing import NamedTuple
-from uuid import UUID
+from collections.abc import Collection, Iterator, Mapping
 
+from riverlog.coordinator.groups.committed import Committed, Kept, unpack
 from riverlog.model.ids import TopicPartition
 
-Partitions = dict[int, "Committed"]
-
-
-class Committed(NamedTuple):
-    offset: int
-    leader_epoch: int | None
-    metadata: str
-    committed_ms: int
-    expires_ms: int | None
-    """Only where an old client asked for a retention of its own."""
-    topic_id: UUID | None
-    record_offset: int
-    """Where the record stands in the log: the later one wins."""
+Partitions = dict[int, Kept]
 
 
 class OffsetTable:
     def __init__(self) -> None:
         self._committed: dict[str, dict[str, Partitions]] = {}
-        self._pending: dict[int, dict[tuple[str, str, int], Committed]] = {}
+        self._pending: dict[int, dict[tuple[str, str, int], Kept]] = {}
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
         self._count = 0
 
@@ -50,14 +37,16 @@ class OffsetTable:
         return group_id in self._committed or group_id in self._open
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
-        return self._committed.get(group_id, _NONE).get(topic, _NO_PARTITIONS).get(partition)
+        kept = self._committed.get(group_id, _NONE).get(topic, _NO_PARTITIONS).get(partition)
+        return None if kept is None else unpack(kept)
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, Committed]]:
         for topic, partitions in self._committed.get(group_id, _NONE).items():
-            for partition, committed in partitions.items():
-                yield TopicPartition(topic, partition), committed
+            for partition, kept in partitions.items():
+                yield TopicPartition(topic, partition), unpack(kept)
 
-    def topics_of(self, group_id: str) -> dict[str, Partitions]:
+    def topics_of(self, group_id: str) -> Mapping[str, Collection[int]]:
+        """The partitions that have an offset, by topic."""
         return self._committed.get(group_id, _NONE)
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
@@ -68,13 +57,13 @@ class OffsetTable:
     def pending_of(self, group_id: str) -> Collection[TopicPartition]:
         return self._open.get(group_id, {}).keys()
 
-    def apply_commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
+    def apply_commit(self, group_id: str, topic: str, partition: int, committed: Kept) -> None:
         partitions = self._committed.setdefault(group_id, {}).setdefault(topic, {})
         self._count += partition not in partitions
         partitions[partition] = committed
 
     def apply_pending(
-        self, producer_id: int, group_id: str, topic: str, partition: int, committed: Committed
+        self, producer_id: int, group_id: str, topic: str, partition: int, committed: Kept
     ) -> None:
         self._pending.setdefault(producer_id, {})[group_id, topic, partition] = committed
         opened = self._open.setdefault(group_id, {})
@@ -103,7 +92,7 @@ class OffsetTable:
             if not committed:
                 continue
             present = self.get(group_id, topic, partition)
-            if present is None or present.record_offset < pending.record_offset:
+            if present is None or present.record_offset < unpack(pending).record_offset:
                 self.apply_commit(group_id, topic, partition, pending)
 
     def _close(self, producer_id: int, group_id: str, topic: str, partition: int) -> None:

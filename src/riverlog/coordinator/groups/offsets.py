@@ -19,16 +19,20 @@ from riverlog.coordinator.effects import (
     TimerKey,
     Token,
 )
+from riverlog.coordinator.groups.committed import Committed
 from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Claim, Group
 from riverlog.coordinator.groups.offset_records import commit_record, read_key, read_value, tombstone
 from riverlog.coordinator.groups.offset_requests import FoundOffset, FoundOffsets, NewOffset, Verdicts
-from riverlog.coordinator.groups.offset_table import Committed, OffsetTable
+from riverlog.coordinator.groups.offset_table import OffsetTable
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 
 _SWEPT_AT_ONCE: Final = 20_000
 _GROUP_NOT_FOUND_SINCE: Final = 9
+
+_END_OF_TIME_MS = 2**63 - 1
+"""What a record can hold; a client may ask for any retention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +243,7 @@ def _refuse_missing(claim: Claim) -> ErrorCode | None:
 
 
 def _committed(new: NewOffset, now_ms: int) -> Committed:
-    expires_ms = None if new.retention_ms is None else now_ms + new.retention_ms
+    expires_ms = None if new.retention_ms is None else min(now_ms + new.retention_ms, _END_OF_TIME_MS)
     return Committed(new.offset, new.leader_epoch, new.metadata, now_ms, expires_ms, new.topic_id, -1)
 
 
