@@ -1,0 +1,20 @@
+"""What an assignor is told about a member, and the shape of what it answers."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+Assignment = Mapping[UUID, tuple[int, ...]]
+"""Partitions by topic id, in ascending order; no topic without partitions."""
+
+
+class Subscriber(NamedTuple):
+    topics: frozenset[UUID]
+    """Only topics that exist."""
+    current: Assignment
+    """The member's part of the target assignment so far."""
+    instance_id: str | None = None
+
+
+def in_order(partitions: Mapping[UUID, "set[int] | list[int]"]) -> Assignment:
+    return {topic: tuple(sorted(indexes)) for topic, indexes in partitions.items() if indexes}

@@ -1,0 +1,178 @@
+"""A heartbeat: the member joins or changes, the group gets a new epoch and target, the member takes a step.
+
+Pure functions on a draft of the group, in this order: find the member, take over what it says, raise the
+group's epoch if its subscriptions or topics have changed, compute a new target if that is due, and bring the
+member nearer to its target.
+"""
+
+from dataclasses import replace
+
+from riverlog.coordinator.groups import consumer_records as records
+from riverlog.coordinator.groups.consumer_draft import Draft
+from riverlog.coordinator.groups.consumer_group import ConsumerGroup
+from riverlog.coordinator.groups.consumer_member import (
+    LEFT_FOR_A_WHILE,
+    NO_PARTITIONS,
+    ConsumerMember,
+    MemberState,
+)
+from riverlog.coordinator.groups.consumer_reconciliation import Claimed, Goal, next_step
+from riverlog.coordinator.groups.consumer_requests import JOIN, Heartbeat, Refusal
+from riverlog.coordinator.groups.consumer_target import write_target
+from riverlog.coordinator.groups.consumer_topics import metadata_hash, sizes_of
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.errors import ErrorCode
+
+
+def find_member(draft: Draft, beat: Heartbeat) -> ConsumerMember | Refusal:
+    """The member that the heartbeat speaks for; who joins and is not there yet is new."""
+    if beat.instance_id is not None:
+        return _find_static(draft, beat, beat.instance_id)
+    member = draft.group.members.get(beat.member_id)
+    if beat.epoch == JOIN:
+        return member or ConsumerMember(beat.member_id)
+    if member is None:
+        return unknown_member(beat.group_id, beat.member_id)
+    return _refuse_epoch(member, beat) or member
+
+
+def unknown_member(group_id: str, member_id: str) -> Refusal:
+    return Refusal(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"The group {group_id} has no member {member_id}. Join it again."
+    )
+
+
+def refuse_instance(group: ConsumerGroup, instance_id: str, member_id: str) -> Refusal | None:
+    """Why a client may not speak for an instance."""
+    owner = group.instances.get(instance_id)
+    if owner is None:
+        return Refusal(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no instance {instance_id}. Join it again."
+        )
+    if owner != member_id:
+        return Refusal(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"The instance {instance_id} is another member by now. Only one client may use an instance id.",
+        )
+    return None
+
+
+def _find_static(draft: Draft, beat: Heartbeat, instance_id: str) -> ConsumerMember | Refusal:
+    group = draft.group
+    if beat.epoch != JOIN:
+        refusal = refuse_instance(group, instance_id, beat.member_id)
+        member = group.members.get(beat.member_id)
+        if refusal is not None or member is None:
+            return refusal or unknown_member(beat.group_id, beat.member_id)
+        return _refuse_epoch(member, beat) or member
+    if instance_id not in group.instances:
+        return group.members.get(beat.member_id) or ConsumerMember(beat.member_id)
+    away = group.members[group.instances[instance_id]]
+    if not away.is_away:
+        return Refusal(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"The instance {instance_id} is still in the group. It must leave first, or time out.",
+        )
+    return _put_in_place_of(draft, away, beat.member_id)
+
+
+def _put_in_place_of(draft: Draft, away: ConsumerMember, member_id: str) -> ConsumerMember:
+    """The instance comes back under a new member id and finds everything as it was."""
+    group_id, target = draft.group.group_id, draft.group.target_of(away.member_id)
+    back = replace(away, member_id=member_id, epoch=JOIN, previous_epoch=JOIN, state=MemberState.STABLE)
+    draft.write(*records.member_tombstones(group_id, away.member_id))
+    draft.write_subscription(back)
+    draft.write(records.target(group_id, member_id, target))
+    draft.write_assignment(back)
+    return back
+
+
+def _refuse_epoch(member: ConsumerMember, beat: Heartbeat) -> Refusal | None:
+    """The epoch before is forgiven to a member that may have missed a reply and claims nothing else."""
+    if beat.epoch == member.epoch:
+        return None
+    if (
+        beat.epoch < member.epoch
+        and beat.epoch == member.previous_epoch
+        and beat.owned is not None
+        and member.owns_only(beat.owned)
+    ):
+        return None
+    return Refusal(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The member is in epoch {member.epoch}, not in {beat.epoch}. Give up all partitions and join again.",
+    )
+
+
+def update_member(draft: Draft, member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
+    """The member with what the heartbeat says, written if that is news."""
+    topics = member.topics if beat.topics is None else tuple(dict.fromkeys(beat.topics))
+    updated = replace(
+        member,
+        instance_id=beat.instance_id or member.instance_id,
+        rack_id=beat.rack_id or member.rack_id,
+        client_id=beat.client_id,
+        client_host=beat.client_host,
+        topics=member.topics if set(topics) == set(member.topics) else topics,
+        regex=member.regex if beat.regex is None else beat.regex,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms if beat.rebalance_timeout_ms is None else beat.rebalance_timeout_ms
+        ),
+        assignor=beat.assignor or member.assignor,
+        classic=None,
+    )
+    is_new = member.member_id not in draft.group.members
+    if is_new or not updated.has_same_subscription(member):
+        draft.write_subscription(updated)
+        draft.forget_regex(member.regex)
+    return updated
+
+
+def raise_epoch(draft: Draft, image: ClusterImage, *, subscription_changed: bool) -> None:
+    """A new epoch of the group, if members want other topics, or the topics are not what they were."""
+    found = metadata_hash(draft.group.subscribed_topics(), image)
+    if subscription_changed or found != draft.group.metadata_hash:
+        draft.bump_epoch(found)
+
+
+def renew_target(
+    draft: Draft, image: ClusterImage, default_assignor: str, *, interval_ms: int, now_ms: int
+) -> None:
+    """Not more often than the interval allows, so that many members who join at once move once."""
+    group = draft.group
+    if group.epoch > group.target_epoch and not 0 <= now_ms - group.targeted_ms < interval_ms:
+        write_target(draft, image, default_assignor, now_ms)
+
+
+def step(
+    draft: Draft,
+    member: ConsumerMember,
+    image: ClusterImage,
+    claimed: Claimed | None,
+    *,
+    subscription_changed: bool,
+) -> ConsumerMember | Refusal:
+    """One step towards the target, written if the member is somewhere else afterwards."""
+    group = draft.group
+    goal = Goal(
+        group.target_epoch,
+        group.target_of(member.member_id),
+        sizes_of(group.topics_of(member), image).keys(),
+        group.owners,
+    )
+    moved = next_step(member, goal, claimed, subscription_changed=subscription_changed)
+    if isinstance(moved, ErrorCode):
+        return Refusal(moved, "The member's state is not known here. Give up all partitions and join again.")
+    if not moved.has_same_assignment(member):
+        draft.write_assignment(moved)
+    return moved
+
+
+def away(member: ConsumerMember) -> ConsumerMember:
+    """A static member that leaves for a while: it keeps its partitions, and has given up what it was to."""
+    return replace(
+        member,
+        epoch=LEFT_FOR_A_WHILE,
+        assigned={topic: dict.fromkeys(epochs, 0) for topic, epochs in member.assigned.items()},
+        revoking=NO_PARTITIONS,
+    )

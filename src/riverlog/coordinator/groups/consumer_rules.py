@@ -1,0 +1,27 @@
+"""What the configuration says about a group of the consumer protocol: its own settings first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from riverlog.metadata.image import NO_CONFIG, ClusterImage, ConfigResource, ResourceType
+from riverlog.model.config.group_config import GroupConfig
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+def rules_for(group_id: str, config: GroupConfig, image: ClusterImage) -> GroupRules:
+    own = image.configs.get(ConfigResource(ResourceType.GROUP, group_id), NO_CONFIG)
+    return GroupRules(
+        _number(own, "consumer.session.timeout.ms", config.consumer_session_timeout_ms),
+        _number(own, "consumer.heartbeat.interval.ms", config.consumer_heartbeat_interval_ms),
+        _number(own, "consumer.assignment.interval.ms", config.consumer_assignment_interval_ms),
+    )
+
+
+def _number(own: Mapping[str, str], name: str, otherwise: int) -> int:
+    return int(own[name]) if name in own else otherwise
