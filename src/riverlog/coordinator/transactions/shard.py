@@ -71,17 +71,17 @@ class Initialised:
 
 
 @dataclass(frozen=True, slots=True)
-class _TimeOuts:
+class TimeOutCheck:
     """Time to look for transactions that were open too long."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Expiry:
+class ExpiryCheck:
     """Time to look for transactional ids that nobody uses."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Finish:
+class FinishCheck:
     """Time to ask again whether the prepared end is committed."""
 
     transactional_id: str
@@ -192,19 +192,19 @@ class TransactionShard:
         prepared = tuple(each for each in self if each.state.is_prepared)
         return Effects(
             timers=(
-                SetTimer(_TimeOuts(), self._rules.timeout_check_ms),
-                SetTimer(_Expiry(), self._rules.expiration_check_ms),
+                SetTimer(TimeOutCheck(), self._rules.timeout_check_ms),
+                SetTimer(ExpiryCheck(), self._rules.expiration_check_ms),
             ),
             follow_up=_finish_when_committed(prepared, may_be_written=True) if prepared else None,
         )
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
         match key:
-            case _TimeOuts():
+            case TimeOutCheck():
                 return self._abort_timed_out(now_ms)
-            case _Expiry():
+            case ExpiryCheck():
                 return self._expire(now_ms)
-            case _Finish(transactional_id=name):
+            case FinishCheck(transactional_id=name):
                 transaction = self.get(name)
                 if transaction is None or not transaction.state.is_prepared:
                     return NOTHING
@@ -242,7 +242,7 @@ class TransactionShard:
         has_more = len(late) > _ABORTS_AT_ONCE
         return Effects(
             records=tuple(record_of(each) for each in fenced),
-            timers=(SetTimer(_TimeOuts(), 0 if has_more else self._rules.timeout_check_ms),),
+            timers=(SetTimer(TimeOutCheck(), 0 if has_more else self._rules.timeout_check_ms),),
             is_atomic=False,
             follow_up=_finish_when_committed(fenced) if fenced else None,
         )
@@ -256,7 +256,7 @@ class TransactionShard:
         ]
         return Effects(
             records=tuple(tombstone_of(each) for each in unused),
-            timers=(SetTimer(_Expiry(), self._rules.expiration_check_ms),),
+            timers=(SetTimer(ExpiryCheck(), self._rules.expiration_check_ms),),
             is_atomic=False,
         )
 
@@ -274,7 +274,7 @@ def _finish_when_committed(prepared: tuple[Transaction, ...], *, may_be_written:
             return NOTHING
         # Written and not yet committed: look again. What was not written is not in the shard either.
         timers = tuple(
-            SetTimer(_Finish(each.transactional_id), _RETRY_MS)
+            SetTimer(FinishCheck(each.transactional_id), _RETRY_MS)
             for each in prepared
             if shard.get(each.transactional_id) == each
         )
