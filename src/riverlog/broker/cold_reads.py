@@ -54,8 +54,10 @@ class ColdReader:
 
     def __init__(self, threads: int = 2) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="riverlog-cold-read")
+        self.reads = 0
 
     def warm(self, descriptor: int, position: int, length: int) -> "asyncio.Future[None]":
+        self.reads += 1
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._threads, _read_through, descriptor, position, length)
 

@@ -55,6 +55,7 @@ class Connections:
         self._accepted = metrics.counter("riverlog_connections_accepted_total")
         self._refused = metrics.counter("riverlog_connections_refused_total")
         metrics.gauge("riverlog_connections", lambda: len(self._open))
+        metrics.gauge("riverlog_cold_reads", lambda: cold_reader.reads)
         metrics.gauge("riverlog_receive_bytes_reserved", lambda: memory.reserved_bytes)
 
     def __len__(self) -> int:
