@@ -100,6 +100,9 @@ class Logs:
             clean=False,
         )
 
+    def holds_log(self, topic_partition: TopicPartition) -> bool:
+        return self.disk.exists(f"/data/{topic_partition}")
+
     def delete_log(self, topic_partition: TopicPartition) -> None:
         self.disk.remove_tree(f"/data/{topic_partition}")
 

@@ -23,6 +23,7 @@ from riverlog.coordinator.runtime import CoordinatorRuntime
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
+from riverlog.replication.roles import Offline
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, image, read_now, run_virtually
 from tests.coordinator.hosting import LoopClock as Clock
 
@@ -352,6 +353,59 @@ def test_a_long_log_is_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch)
         assert isinstance(found, dict)
         assert len(found) == 50
         await again.close()
+
+    run_virtually(run)
+
+
+def test_a_decision_for_all_shards_reaches_one_that_is_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
+        second = Cluster(logs)
+        again = make_runtime(second)
+        second.show(image({TOPIC: 1}))
+        assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        again.for_each(lambda shard, now: Effects((word("b"),)))
+        await again.load_all()
+        assert known(again) == {"a": "x", "b": "x"}
+        again.for_each(lambda shard, now: Effects((word("a", None),)))
+        assert known(again) == {"b": "x"}
+        await again.close()
+
+    run_virtually(run)
+
+
+def test_looking_into_all_shards_does_not_make_logs_that_were_never_used() -> None:
+    async def run() -> None:
+        logs = Logs()
+        cluster = Cluster(logs)
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 50}))
+        learn(runtime, word("a"), index=7)
+        await runtime.load_all()
+        assert [answer.result() for answer in runtime.ask_each(lambda shard: dict(shard.known))] == [
+            {"a": "x"}
+        ]
+        assert logs.disk.list("/data") == [f"{TOPIC}-7"]
+
+    run_virtually(run)
+
+
+def test_requests_that_wait_are_told_when_the_disk_fails() -> None:
+    async def run() -> None:
+        logs = Logs()
+        cluster = Cluster(logs)
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
+        partition_of(cluster).take_role(Offline(0))
+        assert learn(runtime, word("b")).result() is ErrorCode.NOT_COORDINATOR
+        assert waiting.result() is ErrorCode.NOT_COORDINATOR
 
     run_virtually(run)
 

@@ -4,7 +4,10 @@ Clients and other brokers never compute it, but Kafka's tools and a cluster that
 same answer, so it is Java's hash of the string.
 """
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=16_384)
 def java_hash(text: str) -> int:
     """`String.hashCode()`: over UTF-16 code units, with wrapping signed 32-bit arithmetic."""
     units = text.encode("utf-16-be", "surrogatepass")

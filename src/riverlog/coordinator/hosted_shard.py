@@ -144,6 +144,8 @@ class HostedShard(Generic[S]):
         error = self._append(effects, now_ms)
         if error is not None:
             self._finish(effects, error)
+            if not self.is_leader:
+                self.close()
             return error
         for timer in effects.timers:
             match timer:

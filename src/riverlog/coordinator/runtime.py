@@ -58,6 +58,7 @@ class CoordinatorRuntime(Generic[S]):
         self._topic_id: UUID | None = None
         self._hosted: dict[int, HostedShard[S]] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
+        self._after_load: dict[int, list[Callable[[S, int], Effects]]] = {}
 
     @property
     def partition_count(self) -> int:
@@ -92,19 +93,25 @@ class CoordinatorRuntime(Generic[S]):
         return hosted.write_marker(producer, coordinator_epoch, commit=commit)
 
     def for_each(self, decide: Callable[[S, int], Effects]) -> None:
-        """A decision in every shard that is loaded; nobody waits for it."""
+        """A decision in every shard that is loaded, or once it is; nobody waits for it."""
         for hosted in tuple(self._hosted.values()):
             if hosted.is_leader:
                 hosted.decide(decide)
+        for index in self._loading:
+            self._after_load.setdefault(index, []).append(decide)
 
     def ask_each(self, query: Callable[[S], R]) -> list[Answer[R]]:
-        """Look something up in each shard that this node leads, loaded or not."""
+        """Look something up in each shard that this node leads and that may hold anything, loaded or not."""
         answers = []
-        for index in range(self._partitions):
+        for index in self._with_a_log():
             answer = self.ask(index, query)
             if not (answer.done() and answer.result() is ErrorCode.NOT_COORDINATOR):
                 answers.append(answer)
         return answers
+
+    def _with_a_log(self) -> list[int]:
+        """Partitions that were never used are neither opened nor made by looking."""
+        return [index for index in range(self._partitions) if self._replicas.has_log(self.topic, index)]
 
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         """Follow the cluster image; call after the replicas have taken it over."""
@@ -123,7 +130,7 @@ class CoordinatorRuntime(Generic[S]):
 
     async def load_all(self) -> None:
         """Load every shard that this node leads, so that its timers run though nobody asks for it."""
-        for index in range(self._partitions):
+        for index in self._with_a_log():
             if self._find(index) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 await asyncio.wait([self._loading[index]])
             await asyncio.sleep(0)
@@ -179,10 +186,13 @@ class CoordinatorRuntime(Generic[S]):
     def _host(self, hosted: HostedShard[S]) -> None:
         self._hosted[hosted.index] = hosted
         hosted.begin()
+        for decide in self._after_load.pop(hosted.index, ()):
+            hosted.decide(decide)
 
     def _on_load_ended(self, index: int, task: "asyncio.Task[None]") -> None:
         if self._loading.get(index) is task:
             del self._loading[index]
+            self._after_load.pop(index, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _logger.error("%s-%d cannot be loaded: %s", self.topic, index, error, exc_info=error)

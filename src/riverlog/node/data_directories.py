@@ -68,6 +68,9 @@ class DataDirectories:
         assert log is not None
         return log
 
+    def holds_log(self, topic_partition: TopicPartition) -> bool:
+        return self._directory_of(topic_partition) is not None
+
     def delete_log(self, topic_partition: TopicPartition) -> None:
         directory = self._directory_of(topic_partition)
         if directory is None:

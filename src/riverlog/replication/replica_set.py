@@ -31,6 +31,10 @@ class Logs(Protocol):
 
     def delete_log(self, topic_partition: TopicPartition) -> None: ...
 
+    def holds_log(self, topic_partition: TopicPartition) -> bool:
+        """Whether it has ever been opened."""
+        ...
+
 
 class ReplicaSet:
     def __init__(
@@ -57,6 +61,10 @@ class ReplicaSet:
     def find(self, topic: str, index: int) -> Partition | ErrorCode:
         partition = self._partitions.get((topic, index))
         return partition if partition is not None else self._open(topic, index)
+
+    def has_log(self, topic: str, index: int) -> bool:
+        """Whether anything can be in the partition; asking does not create it."""
+        return (topic, index) in self._partitions or self._logs.holds_log(TopicPartition(topic, index))
 
     def find_by_id(self, topic_id: UUID | None, index: int) -> Partition | ErrorCode:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
