@@ -1,11 +1,17 @@
 """Committed offsets through real clients and raw requests, over restarts and kills."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+from aiokafka.structs import TopicPartition as AioPartition  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, TopicPartition
+from kafka import KafkaConsumer  # type: ignore[import-untyped]
+from kafka.structs import OffsetAndMetadata  # type: ignore[import-untyped]
+from kafka.structs import TopicPartition as KafkaPartition
 
 from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
@@ -192,3 +198,38 @@ def test_the_offsets_topic_may_be_compressed(codec: int) -> None:
         broker.restart()
         with RawClient(broker) as raw:
             assert fetched(raw, "g") == (7, "note")
+
+
+def test_kafka_python_commits_and_resumes_without_membership(broker: Broker) -> None:
+    at = KafkaPartition("orders", 2)
+    for offset in (3, 5):
+        client = KafkaConsumer(
+            bootstrap_servers=broker.bootstrap_servers, group_id="kafka-python", enable_auto_commit=False
+        )
+        client.assign([at])
+        client.commit({at: OffsetAndMetadata(offset, "note", -1)})
+        client.close()
+    client = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="kafka-python")
+    assert client.committed(at) == 5
+    client.close()
+
+
+async def _aiokafka_round(broker: Broker, offset: int | None) -> int | None:
+    at = AioPartition("orders", 1)
+    client = AIOKafkaConsumer(
+        bootstrap_servers=broker.bootstrap_servers, group_id="aiokafka", enable_auto_commit=False
+    )
+    client.assign([at])
+    await client.start()
+    try:
+        if offset is not None:
+            await client.commit({at: offset})
+        committed: int | None = await client.committed(at)
+        return committed
+    finally:
+        await client.stop()
+
+
+def test_aiokafka_commits_and_resumes_without_membership(broker: Broker) -> None:
+    assert asyncio.run(_aiokafka_round(broker, 9)) == 9
+    assert asyncio.run(_aiokafka_round(broker, None)) == 9
