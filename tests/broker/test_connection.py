@@ -219,6 +219,18 @@ def test_an_impossible_size_closes_the_connection_before_memory_is_taken(size: i
     run(main)
 
 
+def test_a_request_above_the_limit_is_refused_even_if_it_is_all_there() -> None:
+    async def main() -> None:
+        async with served(Scripted(echo), ConnectionLimits(request_bytes_max=1000)) as server:
+            reader, writer = await server.connect()
+            writer.write(frame(b"x" * 1000))
+            assert await read_frame(reader) == b"x" * 1000
+            writer.write(frame(b"x" * 1001))
+            assert await reader.read() == b""
+
+    run(main)
+
+
 def test_announced_but_unsent_requests_take_no_more_than_the_budget_and_one_request() -> None:
     async def main() -> None:
         size = 1_000_000

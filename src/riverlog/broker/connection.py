@@ -127,7 +127,21 @@ class Connection:
             self.close("")
             return
         self.last_active_s = self._loop.time()
-        self._advance()
+        if self._pending or not self._outbound.is_empty or self._hang_up_reason is not None:
+            self._advance()
+            return
+        frame = self._inbound.only_frame()
+        if frame is None:
+            self._advance()
+            return
+        answer = self._answering.dispatch(frame, self.origin)
+        if type(answer) is list:
+            self._outbound.send_now(answer)
+            if self._outbound.is_empty:
+                return
+        else:
+            self._take(answer)
+        self._after_flush(True)
 
     def _advance(self) -> None:
         """Answer the requests that are here, send what can be sent, and read on if there is room."""

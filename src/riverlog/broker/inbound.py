@@ -48,6 +48,21 @@ class Inbound:
         self._end += received
         return received
 
+    def only_frame(self) -> memoryview | None:
+        """The one request that the last `fill` brought, if it brought exactly one and nothing was left over.
+
+        The common case, in which nothing is kept and so nothing needs to be settled.
+        """
+        end = self._end
+        if self._own is not None or not 4 <= end <= self._frame_bytes_max + 4:
+            return None
+        if _SIZE.unpack_from(self._view)[0] != end - 4:
+            return None
+        frame = self._view[4:end]
+        self._view = _NOTHING
+        self._start = self._end = 0
+        return frame
+
     def next_frame(self) -> memoryview | None:
         start = self._start
         if self._end - start < 4:

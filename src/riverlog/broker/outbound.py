@@ -68,6 +68,23 @@ class Outbound:
                 self.queued_bytes += len(part)
         self._queue.extend(parts)
 
+    def send_now(self, parts: Parts) -> None:
+        """Send a reply while nothing else is queued; what the socket does not take now is queued."""
+        head = parts[0]
+        if len(parts) == 1 and type(head) is not FileSlice:
+            try:
+                sent = self._socket.send(head)  # type: ignore[arg-type]
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._on_broken(error.strerror or str(error))
+                return
+            if sent == len(head):
+                return
+            parts = [memoryview(head)[sent:]]  # type: ignore[arg-type]
+        self.queue(parts)
+        self.flush()
+
     def flush(self) -> None:
         """Send until the queue is empty, the socket is full, or this turn has sent its share."""
         if self._suspended:
