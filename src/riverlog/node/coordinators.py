@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from uuid import uuid4
 
 from riverlog.broker.coordinator_places import CoordinatorPlaces
+from riverlog.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
+from riverlog.broker.handlers.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from riverlog.broker.handlers.delete_groups import DeleteGroupsHandler
 from riverlog.broker.handlers.describe_groups import DescribeGroupsHandler
 from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
@@ -104,5 +106,7 @@ class Coordinators:
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(self.groups, self._follower),
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(self.groups, self._follower),
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(self.groups, self._follower),
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(self.groups, uuid4),
+            ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeHandler(self.groups, self._follower),
             **self.transactions.handlers(places, self._follower),
         }

@@ -37,8 +37,9 @@ class Feature(NamedTuple):
     in_force: int
 
 
-FEATURES = (Feature("transaction.version", 2, 2),)
-"""`transaction.version` 2 lets clients count on an epoch for each transaction (KIP-890)."""
+FEATURES = (Feature("group.version", 1, 1), Feature("transaction.version", 2, 2))
+"""`group.version` 1 says that groups of the consumer protocol are served (KIP-848),
+`transaction.version` 2 lets clients count on an epoch for each transaction (KIP-890)."""
 
 
 class ApiVersionsHandler:

@@ -8,7 +8,7 @@ groups have been checked against the current topics. Not here: how a heartbeat i
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from riverlog.coordinator.effects import (
     NOTHING,
@@ -25,6 +25,7 @@ from riverlog.coordinator.groups.consumer_draft import Draft
 from riverlog.coordinator.groups.consumer_group import ConsumerGroup
 from riverlog.coordinator.groups.consumer_member import ConsumerMember, MemberState
 from riverlog.coordinator.groups.consumer_membership import ConsumerMembership
+from riverlog.coordinator.groups.consumer_regexes import write_matches
 from riverlog.coordinator.groups.consumer_requests import (
     JOIN,
     LEAVE,
@@ -43,6 +44,9 @@ from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.schema import Message
 
+_RESOLVE_INTERVAL_MS: Final = 1_000
+"""The expressions of a group are not looked at more often."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionTimer:
@@ -58,6 +62,13 @@ class RevocationTimer:
 
     group_id: str
     member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegexTimer:
+    """Time to look which topics the members' expressions match."""
+
+    group_id: str
 
 
 class GroupsShard(Protocol):
@@ -117,14 +128,12 @@ class ConsumerGroups:
 
     def on_loaded(self, now_ms: int) -> Effects:
         """Members get a fresh session."""
-        return Effects(
-            timers=tuple(
-                timer
-                for group in self._groups.values()
-                for member in group.members.values()
-                for timer in self._timers_of(group.group_id, member)
-            )
-        )
+        timers: list[SetTimer] = []
+        for group in self._groups.values():
+            for member in group.members.values():
+                timers += self._timers_of(group.group_id, member)
+            timers += _regex_timer(group, now_ms)
+        return Effects(timers=tuple(timers))
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects | None:
         match key:
@@ -136,16 +145,22 @@ class ConsumerGroups:
                 if member is None or member.state is not MemberState.UNREVOKED_PARTITIONS:
                     return NOTHING
                 return self._expel(group_id, member_id)
+            case RegexTimer(group_id):
+                return self._resolve(group_id, now_ms)
             case _:
                 return None
 
     def on_image(self, old: ClusterImage, new: ClusterImage, now_ms: int) -> Effects:
-        """Groups notice with the next heartbeat of a member, as in Kafka."""
+        """Groups notice with the next heartbeat of a member, as in Kafka; new topics may match at once."""
         for group_id in tuple(self._checked):
             topics = self._groups[group_id].subscribed_topics()
             if any(old.topics.get(name) is not new.topics.get(name) for name in topics):
                 self._checked.discard(group_id)
-        return NOTHING
+        if old.topics.keys() == new.topics.keys():
+            return NOTHING
+        return Effects(
+            timers=tuple(timer for group in self._groups.values() for timer in _regex_timer(group, now_ms))
+        )
 
     def decide_heartbeat(self, token: Token[HeartbeatReply], beat: Heartbeat, now_ms: int) -> Effects:
         """Reply what the member is to do, or why it is refused."""
@@ -175,10 +190,16 @@ class ConsumerGroups:
         now_ms: int,
     ) -> Effects:
         image, rules = self._shard.image, self._rules(beat.group_id)
+        if (refusal := heartbeats.refuse_regex(before, beat)) is not None:
+            return _answer(token, refusal)
         member = heartbeats.update_member(draft, before, beat)
-        has_changed = member.topics != before.topics
-        if has_changed or beat.group_id not in self._checked:
-            heartbeats.raise_epoch(draft, image, subscription_changed=has_changed)
+        has_changed = member.topics != before.topics or member.regex != before.regex
+        # A new expression counts when it is resolved; until then it would only be a detour.
+        is_known = has_changed and (not member.regex or member.regex in draft.group.regexes)
+        if (is_known or member.topics != before.topics) or beat.group_id not in self._checked:
+            heartbeats.raise_epoch(
+                draft, image, subscription_changed=is_known or member.topics != before.topics
+            )
             if not draft.records:
                 self._checked.add(beat.group_id)
         heartbeats.renew_target(
@@ -198,12 +219,10 @@ class ConsumerGroups:
             rules.heartbeat_interval_ms,
             {topic: tuple(sorted(epochs)) for topic, epochs in after.assigned.items()} if is_news else None,
         )
-        gone = () if before.member_id == beat.member_id else _no_timers(beat.group_id, before.member_id)
-        return Effects(
-            draft.records,
-            (Reply(token, reply),),
-            (*gone, *self._timers_after(beat.group_id, before, after)),
-        )
+        timers: list[SetTimer | CancelTimer] = [*self._timers_after(beat.group_id, before, after)]
+        if has_changed and member.regex and not is_known:
+            timers += _regex_timer(draft.group, now_ms)
+        return Effects(draft.records, (Reply(token, reply),), tuple(timers))
 
     def _draft_for(self, beat: Heartbeat) -> Draft | Refusal:
         group = self._groups.get(beat.group_id)
@@ -243,6 +262,14 @@ class ConsumerGroups:
         draft.bump_epoch(metadata_hash(draft.group.subscribed_topics(), self._shard.image))
         return Effects(draft.records, timers=_no_timers(group_id, member_id))
 
+    def _resolve(self, group_id: str, now_ms: int) -> Effects:
+        group = self._groups.get(group_id)
+        if group is None:
+            return NOTHING
+        draft = Draft(group)
+        write_matches(draft, self._shard.image, now_ms)
+        return Effects(draft.records)
+
     def _rules(self, group_id: str) -> GroupRules:
         return rules_for(group_id, self._shard.config, self._shard.image)
 
@@ -263,6 +290,13 @@ class ConsumerGroups:
             return (session,)
         revocation = SetTimer(RevocationTimer(group_id, member.member_id), member.rebalance_timeout_ms)
         return (session, revocation)
+
+
+def _regex_timer(group: ConsumerGroup, now_ms: int) -> tuple[SetTimer, ...]:
+    if not group.wanted_regexes():
+        return ()
+    latest_ms = max((each.resolved_ms for each in group.regexes.values()), default=0)
+    return (SetTimer(RegexTimer(group.group_id), max(0, latest_ms + _RESOLVE_INTERVAL_MS - now_ms)),)
 
 
 def _revocation(beat: Heartbeat) -> RevocationTimer:

@@ -17,6 +17,8 @@ from riverlog.coordinator.groups.consumer_member import (
     MemberState,
 )
 from riverlog.coordinator.groups.consumer_reconciliation import Claimed, Goal, next_step
+from riverlog.coordinator.groups.consumer_regex import compiled
+from riverlog.coordinator.groups.consumer_regex_syntax import InvalidRegex
 from riverlog.coordinator.groups.consumer_requests import JOIN, Heartbeat, Refusal
 from riverlog.coordinator.groups.consumer_target import write_target
 from riverlog.coordinator.groups.consumer_topics import metadata_hash, sizes_of
@@ -104,16 +106,27 @@ def _refuse_epoch(member: ConsumerMember, beat: Heartbeat) -> Refusal | None:
     )
 
 
+def refuse_regex(member: ConsumerMember, beat: Heartbeat) -> Refusal | None:
+    if not beat.regex or beat.regex == member.regex:
+        return None
+    try:
+        compiled(beat.regex)
+    except InvalidRegex as error:
+        return Refusal(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"The expression {beat.regex!r} cannot be used: {error}."
+        )
+    return None
+
+
 def update_member(draft: Draft, member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
     """The member with what the heartbeat says, written if that is news."""
-    topics = member.topics if beat.topics is None else tuple(dict.fromkeys(beat.topics))
     updated = replace(
         member,
         instance_id=beat.instance_id or member.instance_id,
         rack_id=beat.rack_id or member.rack_id,
         client_id=beat.client_id,
         client_host=beat.client_host,
-        topics=member.topics if set(topics) == set(member.topics) else topics,
+        topics=member.topics if beat.topics is None else tuple(sorted(set(beat.topics))),
         regex=member.regex if beat.regex is None else beat.regex,
         rebalance_timeout_ms=(
             member.rebalance_timeout_ms if beat.rebalance_timeout_ms is None else beat.rebalance_timeout_ms

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from riverlog.coordinator.effects import NOTHING, Effects, Producer, TimerKey
 from riverlog.coordinator.groups.classic_kind import ClassicGroups
+from riverlog.coordinator.groups.consumer_groups import ConsumerGroups
 from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Group, GroupKind
 from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
 from riverlog.coordinator.records_format.formats import (
@@ -23,6 +24,8 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.wire.codec import MalformedMessage
 
+_OFFSET_COMMITS = (GroupRecord.OFFSET_COMMIT.to_bytes(2), GroupRecord.OFFSET_COMMIT_V0.to_bytes(2))
+
 _logger = logging.getLogger(__name__)
 
 
@@ -34,6 +37,7 @@ class GroupShard:
         self.image = image
         self.offsets = Offsets(self, OffsetRules.of(config))
         self.classic = ClassicGroups(config)
+        self.consumer = ConsumerGroups(self)
         # Kinds of groups, in the order in which a group id is looked up.
         self.kinds = self._make_kinds()
         self._kind_of_record: dict[GroupRecord, GroupKind] = {
@@ -41,7 +45,7 @@ class GroupShard:
         }
 
     def _make_kinds(self) -> tuple[GroupKind, ...]:
-        return (self.classic,)
+        return (self.classic, self.consumer)
 
     def group(self, group_id: str) -> Group | None:
         """The group, if there is one: with members, or with committed offsets alone."""
@@ -60,11 +64,11 @@ class GroupShard:
     def replay(
         self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
     ) -> None:
-        number = kind_of(key)
         try:
-            if number == GroupRecord.OFFSET_COMMIT or number == GroupRecord.OFFSET_COMMIT_V0:
+            if key.startswith(_OFFSET_COMMITS):
                 self.offsets.replay(key, value, offset=offset, producer=producer)
                 return
+            number = kind_of(key)
             if number is None or number not in GROUP_FORMATS:
                 _logger.warning("a record of unknown kind %s at offset %d is passed over", number, offset)
                 return
