@@ -22,6 +22,7 @@ CODECS = {int(codec): codec for codec in Codec}
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
 ORDINARY_FLAGS = CODEC_MASK | TRANSACTIONAL_FLAG
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -96,6 +97,11 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & CONTROL_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on tombstones and markers in the batch may go (KIP-534); None before a first cleaning."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_FLAG else None
 
 
 def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:

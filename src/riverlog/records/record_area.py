@@ -38,19 +38,20 @@ def decode_area(area: memoryview, header: BatchHeader) -> Iterator[Record]:
 
 def encode_record(offset_delta: int, timestamp_delta_ms: int, record: Record) -> bytes:
     """One record; for those few that the compiled encoder cannot write (header keys that are not UTF-8)."""
-    parts = [b"\0", _zigzag(timestamp_delta_ms), _zigzag(offset_delta)]
-    parts += (_field(record.key), _field(record.value), _zigzag(len(record.headers)))
+    parts = [b"\0", encode_varint(timestamp_delta_ms), encode_varint(offset_delta)]
+    parts += (_field(record.key), _field(record.value), encode_varint(len(record.headers)))
     for key, value in record.headers:
         parts += (_field(key.encode("utf-8", "surrogateescape")), _field(value))
     body = b"".join(parts)
-    return _zigzag(len(body)) + body
+    return encode_varint(len(body)) + body
 
 
 def _field(value: bytes | None) -> bytes:
-    return _zigzag(-1) if value is None else _zigzag(len(value)) + value
+    return encode_varint(-1) if value is None else encode_varint(len(value)) + value
 
 
-def _zigzag(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
+    """A zig-zag integer."""
     raw = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while raw > 0x7F:
@@ -61,14 +62,14 @@ def _zigzag(value: int) -> bytes:
 
 
 def _decode_record(area: memoryview, position: int, header: BatchHeader) -> tuple[Record, int]:
-    length, start = _varint(area, position, len(area))
+    length, start = read_varint(area, position, len(area))
     end = start + length
     if length < 0 or end > len(area):
         raise CorruptBatch(f"it claims {length} bytes, {len(area) - start} are left")
     if start == end:
         raise CorruptBatch("it is empty")
-    timestamp_delta_ms, position = _varint(area, start + 1, end)
-    offset_delta, position = _varint(area, position, end)
+    timestamp_delta_ms, position = read_varint(area, start + 1, end)
+    offset_delta, position = read_varint(area, position, end)
     key, position = _bytes(area, position, end)
     value, position = _bytes(area, position, end)
     headers, position = _headers(area, position, end)
@@ -82,7 +83,7 @@ def _decode_record(area: memoryview, position: int, header: BatchHeader) -> tupl
 
 
 def _headers(area: memoryview, position: int, end: int) -> tuple[Headers, int]:
-    count, position = _varint(area, position, end)
+    count, position = read_varint(area, position, end)
     if not 0 <= count <= end - position:
         raise CorruptBatch(f"it claims {count} headers")
     headers = []
@@ -96,7 +97,7 @@ def _headers(area: memoryview, position: int, end: int) -> tuple[Headers, int]:
 
 
 def _bytes(area: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _varint(area, position, end)
+    length, position = read_varint(area, position, end)
     if length < 0:
         return None, position
     if length > end - position:
@@ -104,7 +105,7 @@ def _bytes(area: memoryview, position: int, end: int) -> tuple[bytes | None, int
     return bytes(area[position : position + length]), position + length
 
 
-def _varint(area: memoryview, position: int, end: int) -> tuple[int, int]:
+def read_varint(area: memoryview, position: int, end: int) -> tuple[int, int]:
     """A zig-zag integer of up to 64 bits and the position after it."""
     raw = 0
     for shift in range(0, 70, 7):

@@ -46,6 +46,7 @@ class DurableLog:
         "_start_offset",
         "_truncations",
         "_unsynced",
+        "cleaned_offset",
         "config",
         "cut_bytes",
         "directory",
@@ -66,6 +67,7 @@ class DurableLog:
         topic_id: UUID | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         clean: bool = True,
         deleted: DeletedFiles | None = None,
         request_sync: "Callable[[DurableLog], None] | None" = None,
@@ -83,7 +85,17 @@ class DurableLog:
         self._last_sync_ms = clock.wall_ms()
         files.disk.make_directories(directory)
         self.topic_id = self._agree_on_topic_id(topic_id, clean=clean)
-        loader = LogLoader(directory, config, files, recovery_point, log_start_offset, clean, clock.wall_ms())
+        self.cleaned_offset = cleaned_offset
+        loader = LogLoader(
+            directory,
+            config,
+            files,
+            recovery_point,
+            log_start_offset,
+            clean,
+            clock.wall_ms(),
+            cleaned_offset=cleaned_offset,
+        )
         loaded = loader.load()
         self._segments, self._snapshots = loaded.segments, loaded.snapshots
         self._epochs = loaded.epochs
@@ -114,6 +126,7 @@ class DurableLog:
         topic_id: UUID | None = None,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         clean: bool = False,
         open_files: OpenFiles | None = None,
         request_sync: "Callable[[DurableLog], None] | None" = None,
@@ -130,6 +143,7 @@ class DurableLog:
             topic_id=topic_id,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             clean=clean,
             request_sync=request_sync,
         )

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
 from riverlog.records import batch as batches
 from riverlog.records.batch import BatchHeader
 from riverlog.storage import names
 from riverlog.storage.batch_scan import scan_batches, walk_headers
 from riverlog.storage.checkpoint import decode_epochs
+from riverlog.storage.cleaning.replacements import finish_replacements
 from riverlog.storage.leader_epochs import LeaderEpochs
 from riverlog.storage.open_files import Files
 from riverlog.storage.producer_snapshots import ProducerSnapshots
@@ -50,6 +50,8 @@ class LogLoader:
     log_start_offset: int
     is_clean: bool
     now_ms: int
+    cleaned_offset: int = 0
+    """Compaction has been here, and may have left gaps below."""
 
     def load(self) -> LoadedLog:
         found = self._tidy()
@@ -75,12 +77,12 @@ class LogLoader:
         """Remove what an interrupted deletion or cleaning left; returns base offsets by suffix."""
         disk = self.files.disk
         entries = disk.list(self.directory)
-        for name in entries:
-            if name.endswith((names.DELETED, names.CLEANED, ".tmp")):
-                disk.unlink(f"{self.directory}/{name}")
-        if any(name.endswith(names.SWAP) for name in entries):
-            self._complete_swaps(entries)
+        if any(name.endswith((names.CLEANED, names.SWAP)) for name in entries):
+            finish_replacements(self.directory, disk)
             entries = disk.list(self.directory)
+        for name in entries:
+            if name.endswith((names.DELETED, ".tmp")):
+                disk.unlink(f"{self.directory}/{name}")
         found: dict[str, set[int]] = {}
         for name in entries:
             if (parsed := names.parse_segment_file(name)) is not None:
@@ -91,36 +93,16 @@ class LogLoader:
                 disk.unlink(names.segment_path(self.directory, base, suffix))
         return found
 
-    def _complete_swaps(self, entries: list[str]) -> None:
-        """A cleaned segment that was about to replace others: they may be gone, so it takes their place."""
+    def _segment(self, base: int) -> Segment:
+        path = names.segment_path(self.directory, base, names.LOG)
         disk = self.files.disk
-        swapped = [name for name in entries if name.endswith(names.SWAP)]
-        for name in swapped:
-            parsed = names.parse_segment_file(name.removesuffix(names.SWAP))
-            if parsed is not None and parsed[1] == names.LOG:
-                segment = self._segment(parsed[0], path=f"{self.directory}/{name}")
-                end = max((header.next_offset for _, header in segment.headers(0)), default=parsed[0])
-                segment.forget_files()
-                for other in entries:
-                    replaced = names.parse_segment_file(other)
-                    if replaced and parsed[0] <= replaced[0] < end and replaced[1] in names.SEGMENT_FILES:
-                        disk.unlink(f"{self.directory}/{other}")
-        for name in swapped:
-            disk.rename(f"{self.directory}/{name}", f"{self.directory}/{name.removesuffix(names.SWAP)}")
-        disk.sync_directory(self.directory)
-
-    def _segment(self, base: int, path: str | None = None) -> Segment:
-        path = path or names.segment_path(self.directory, base, names.LOG)
-        disk = self.files.disk
-        segment = Segment(
+        return Segment(
             self.directory,
             base,
             self.files,
             created_ms=disk.modified_ms(path),
             size_bytes=disk.size(path),
         )
-        segment.log.path = path
-        return segment
 
     def _load_epochs(self) -> LeaderEpochs:
         disk, path = self.files.disk, f"{self.directory}/{names.LEADER_EPOCHS}"
@@ -172,7 +154,7 @@ class LogLoader:
         cut_bytes, end_offset = 0, segments[first].base_offset
         for number in range(first, len(segments)):
             segment = segments[number]
-            is_hole = segment.base_offset > end_offset and not self.config.is_compacted
+            is_hole = segment.base_offset > end_offset and not self._has_gaps_at(end_offset)
             if number > first and (is_hole or segment.base_offset < end_offset):
                 # A power cut can take the end of a segment and leave the next: what is left is a prefix.
                 cut_bytes += self._drop(segments, number)
@@ -200,7 +182,7 @@ class LogLoader:
             if header.last_offset_delta < 0 or not batches.crc_is_valid(view, at, header):
                 break
             if header.base_offset > segment.next_offset and not self._gap_is_plausible(
-                file, position, size_on_disk, header, following
+                segment, position, size_on_disk, header, following
             ):
                 break
             assert position == segment.size_bytes
@@ -217,15 +199,19 @@ class LogLoader:
         segment.save_indexes()
         return size_on_disk - segment.size_bytes
 
+    def _has_gaps_at(self, offset: int) -> bool:
+        return self.config.is_compacted or offset < self.cleaned_offset
+
     def _gap_is_plausible(
-        self, file: DiskFile, position: int, end: int, header: BatchHeader, following: int | None
+        self, segment: Segment, position: int, end: int, header: BatchHeader, following: int | None
     ) -> bool:
         """Compaction leaves gaps, but a gap may also be a flipped bit: no CRC covers the base offset.
 
         A topic that is no longer compacted may still have gaps; then what follows the batch vouches for it.
         """
-        if self.config.is_compacted:
+        if self._has_gaps_at(segment.next_offset):
             return True
+        file = segment.log.get()
         after = next(walk_headers(file, position + header.size_bytes, end), None)
         return (after[1].base_offset if after is not None else following) == header.next_offset
 

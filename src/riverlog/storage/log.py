@@ -1,4 +1,4 @@
-"""One partition's log: append, read, look up; with `TrimmableLog` and `DurableLog` the whole of it.
+"""One partition's log: append, read, look up; with what it stands on (`CleanableLog`, ...) the whole of it.
 
 Used from one thread, the event loop's; only `SyncTask.run` (see `syncing`) runs elsewhere. An append is one
 write of the buffer that came in, with offsets and leader epoch patched in place. Invariants: log start <=
@@ -19,16 +19,16 @@ from riverlog.storage.appends import (
     PlacedBatch,
     Refused,
 )
+from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.producer_state import EndMarker, end_marker
 from riverlog.storage.segment import Segment
 from riverlog.storage.segment_list import LogRead
 from riverlog.storage.timestamps import TimestampedOffset
-from riverlog.storage.trimmable_log import TrimmableLog
 
 __all__ = ["Appended", "Duplicate", "Log", "LogRead", "OffsetOutOfRange", "Origin", "Refused"]
 
 
-class Log(TrimmableLog):
+class Log(CleanableLog):
     __slots__ = ()
 
     def append(

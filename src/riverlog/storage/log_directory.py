@@ -6,7 +6,7 @@ checkpoints, however many partitions there are. After a crash each log is recove
 unrecovered.
 
 Everything is called on the event loop, apart from what is said to block: `open`, `recover`, `close`, and
-the functions that `begin_checkpoint` and `begin_removal` return. Not here: which partitions belong on this
+the functions that the methods named `begin_` return. Not here: which partitions belong on this
 node.
 """
 
@@ -20,6 +20,7 @@ from riverlog.model.errors import DirectoryInUseError, DiskFullError, StorageErr
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage import names
 from riverlog.storage.checkpoint import partition_of
+from riverlog.storage.cleaning.offsets import CleanerOffsets
 from riverlog.storage.deleted_files import DeletedFiles, remove
 from riverlog.storage.directory_checkpoints import DirectoryCheckpoints
 from riverlog.storage.directory_state import read_shutdown_state, write_shutdown_state
@@ -67,6 +68,7 @@ class LogDirectory:
         self._files = Files(disk, open_files)
         self._deleted = DeletedFiles()
         self._checkpoints = DirectoryCheckpoints(path, disk)
+        self._cleaned = CleanerOffsets(path, disk)
         self._logs: dict[str, Log] = {}
         self._created: set[str] = set()
         self._is_closing = False
@@ -170,6 +172,7 @@ class LogDirectory:
         self._known.add(name)
         self._created.add(name)
         self._checkpoints.forget(name)
+        self._cleaned.forget(name)
 
     def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
         """The log of a partition, opened (and recovered) now if it was not; None when there is none.
@@ -197,6 +200,7 @@ class LogDirectory:
             topic_id=topic_id,
             recovery_point=self._checkpoints.recovery_points.get(name, 0),
             log_start_offset=self._checkpoints.log_starts.get(name, 0),
+            cleaned_offset=self._cleaned.get(name),
             clean=name not in self._unrecovered and name not in self._created,
             deleted=self._deleted,
             request_sync=self.request_sync,
@@ -228,6 +232,7 @@ class LogDirectory:
         self._created.discard(name)
         self._unrecovered.discard(name)
         self._checkpoints.forget(name)
+        self._cleaned.forget(name)
         delay_ms = self._config_for(partition.topic).file_delete_delay_ms
         self._deleted.add(renamed, self._clock.wall_ms() + delay_ms)
 
@@ -278,6 +283,10 @@ class LogDirectory:
     def begin_checkpoint(self) -> Callable[[], None]:
         """Take all offsets now; the result writes them and blocks."""
         return self._checkpoints.begin(self._logs.items())
+
+    def begin_cleaner_checkpoint(self) -> Callable[[], None]:
+        """Take how far each log has been cleaned; the result writes it and blocks."""
+        return self._cleaned.begin(self._logs.items())
 
     def checkpoint(self) -> None:
         self.begin_checkpoint()()

@@ -93,9 +93,9 @@ class Segment:
             return False
         first_ms = self.first_timestamp_ms
         if first_ms is not None and first_ms >= 0 and not config.segment_jitter_ms:
-            if timestamp_ms - first_ms > config.segment_ms:
+            if timestamp_ms - first_ms > config.roll_ms:
                 return True
-        elif self._waited_ms(timestamp_ms, clock) > config.segment_ms - self._jitter_ms(config):
+        elif self._waited_ms(timestamp_ms, clock) > config.roll_ms - self._jitter_ms(config):
             return True
         return self._has_new_entry and self._is_index_full(config)
 
@@ -109,17 +109,18 @@ class Segment:
 
     def _waited_ms(self, timestamp_ms: int, clock: Clock) -> int:
         """Age of the segment at a record of `timestamp_ms`, counted from its first batch, as Kafka does."""
-        first = self.first_timestamp_ms
-        if first is None and self.size_bytes:
-            first = next((header.max_timestamp_ms for _, header in self.headers(0)), -1)
-            self.first_timestamp_ms = first
-        if first is not None and first >= 0:
-            return timestamp_ms - first
-        return clock.wall_ms() - self.created_ms
+        first = self.first_batch_ms()
+        return timestamp_ms - first if first >= 0 else clock.wall_ms() - self.created_ms
+
+    def first_batch_ms(self) -> int:
+        """Timestamp of the first batch; negative where there is none."""
+        if self.first_timestamp_ms is None and self.size_bytes:
+            self.first_timestamp_ms = next((header.max_timestamp_ms for _, header in self.headers(0)), -1)
+        return -1 if self.first_timestamp_ms is None else self.first_timestamp_ms
 
     def _jitter_ms(self, config: LogConfig) -> int:
         # Spread by name and offset instead of by chance, so that a simulated run can be repeated.
-        bound = min(config.segment_jitter_ms, config.segment_ms)
+        bound = min(config.segment_jitter_ms, config.roll_ms)
         return hash_of(self.log.path) % bound if bound > 0 else 0
 
     def append(

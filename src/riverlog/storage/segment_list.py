@@ -6,7 +6,7 @@ segment, the last one. Not here: what may be read (high watermark, log start); t
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from riverlog.model.disk import FileSlice
@@ -73,6 +73,18 @@ class SegmentList:
         del self._base_offsets[number:]
         self.forget_recent()
         return taken
+
+    def holds(self, segments: Sequence[Segment]) -> bool:
+        """Whether these are closed segments of the list, one after the other."""
+        number = self.number_at(segments[0].base_offset)
+        found = self._segments[number : number + len(segments)]
+        return found == list(segments) and segments[-1] is not self.active
+
+    def replace(self, old: Sequence[Segment], fresh: Segment) -> None:
+        """Put one segment in the place of some that `holds` is true of."""
+        number = self.number_at(old[0].base_offset)
+        self._segments[number : number + len(old)] = [fresh]
+        self._base_offsets[number : number + len(old)] = [fresh.base_offset]
 
     def number_at(self, offset: int) -> int:
         """Number of the segment that holds `offset`, or the first one for anything older."""

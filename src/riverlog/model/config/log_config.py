@@ -85,6 +85,13 @@ class LogConfig:
         return CleanupPolicy.DELETE in self.cleanup_policies
 
     @property
+    def roll_ms(self) -> int:
+        """Age at which a segment is closed: early enough for compaction to get at its records in time."""
+        if self.max_compaction_lag_ms is None or not self.is_compacted:
+            return self.segment_ms
+        return min(self.segment_ms, self.max_compaction_lag_ms)
+
+    @property
     def compression_level(self) -> int | None:
         """The level for `compression_type`, or None where the type has no levels."""
         match self.compression_type:

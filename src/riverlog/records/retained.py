@@ -1,0 +1,117 @@
+"""A batch with some of its records taken out: for compaction.
+
+Offsets, producer, flags and codec stay; what is left keeps its bytes. Where a delete horizon (KIP-534) is
+set, it takes the place of the base timestamp, so that the timestamp of every record is written anew. Not
+here: which records stay.
+"""
+
+from collections.abc import Collection, Iterator
+
+from riverlog.model.disk import ReadableBuffer
+from riverlog.records.aiokafka_codec import NativeDecodeError
+from riverlog.records.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON_FLAG,
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    write_header,
+)
+from riverlog.records.compression import DecompressionError, compress
+from riverlog.records.record import PlainBatch, plain_batch
+from riverlog.records.record_area import decode_area, encode_varint, read_varint
+
+RecordShape = tuple[int, int, bytes | None, bool]
+"""Offset, timestamp, key, and whether there is a value."""
+
+
+def open_batch(batch: ReadableBuffer, position: int, header: BatchHeader, limit_bytes: int) -> PlainBatch:
+    """The batch uncompressed. Raises `CorruptBatch`."""
+    try:
+        return plain_batch(batch, position, header, limit_bytes)
+    except DecompressionError as error:
+        raise CorruptBatch(str(error)) from error
+
+
+def shapes_of(plain: PlainBatch) -> list[RecordShape]:
+    """What decides about each record. Raises `CorruptBatch`."""
+    try:
+        return [
+            (each.offset, -1 if each.timestamp is None else each.timestamp, each.key, each.value is not None)
+            for each in plain.native_records()
+        ]
+    except NativeDecodeError:
+        return [
+            (each.offset, each.timestamp_ms, each.key, each.value is not None)
+            for each in decode_area(plain.area, plain.header)
+        ]
+
+
+def retain(
+    plain: PlainBatch,
+    kept: Collection[int],
+    *,
+    max_timestamp_ms: int,
+    delete_horizon_ms: int | None,
+) -> bytearray:
+    """The batch with the records of these numbers, in order; at least one."""
+    header = plain.header
+    attributes, base_timestamp_ms, shift_ms = header.attributes, header.base_timestamp_ms, 0
+    if delete_horizon_ms is not None and header.delete_horizon_ms is None:
+        shift_ms = base_timestamp_ms - delete_horizon_ms
+        attributes, base_timestamp_ms = attributes | DELETE_HORIZON_FLAG, delete_horizon_ms
+    wanted = set(kept)
+    pieces: list[ReadableBuffer] = [
+        piece for number, piece in enumerate(_pieces(plain.area)) if number in wanted
+    ]
+    if shift_ms:
+        pieces = [_shifted(memoryview(piece), shift_ms) for piece in pieces]
+    area = compress(header.codec, b"".join(pieces))
+    return _sealed(
+        header._replace(
+            attributes=attributes,
+            base_timestamp_ms=base_timestamp_ms,
+            max_timestamp_ms=header.max_timestamp_ms if header.is_log_append_time else max_timestamp_ms,
+            record_count=len(pieces),
+        ),
+        area,
+    )
+
+
+def emptied(header: BatchHeader) -> bytearray:
+    """The batch without records: what is left tells its offsets and the producer's last sequence."""
+    return _sealed(
+        header._replace(
+            attributes=header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG),
+            base_timestamp_ms=-1,
+            record_count=0,
+        ),
+        b"",
+    )
+
+
+def _pieces(area: memoryview) -> Iterator[memoryview]:
+    """The bytes of each record, with the length in front."""
+    position, end = 0, len(area)
+    while position < end:
+        length, start = read_varint(area, position, end)
+        following = start + length
+        if length < 0 or following > end:
+            raise CorruptBatch(f"a record claims {length} bytes, {end - start} are left")
+        yield area[position:following]
+        position = following
+
+
+def _shifted(piece: memoryview, shift_ms: int) -> bytes:
+    """A record whose timestamp counts from a base that lies `shift_ms` earlier."""
+    _, start = read_varint(piece, 0, len(piece))
+    delta_ms, rest = read_varint(piece, start + 1, len(piece))
+    body = bytes(piece[start : start + 1]) + encode_varint(delta_ms + shift_ms) + piece[rest:]
+    return encode_varint(len(body)) + body
+
+
+def _sealed(header: BatchHeader, area: ReadableBuffer) -> bytearray:
+    data = bytearray(HEADER_BYTES)
+    data += area
+    write_header(data, 0, header._replace(size_bytes=len(data)))
+    return data
