@@ -16,6 +16,7 @@ CASES = {
     "start_and_memory": "start, idle memory, many connections",
     "data_path": "produce, fetch and small requests",
     "many_partitions": "100,000 idle partitions",
+    "offsets": "committing offsets, and a million of them after kill -9",
     "recovery": "reopening 10 GB after kill -9",
 }
 

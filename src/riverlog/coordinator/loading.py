@@ -12,7 +12,7 @@ from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.shard import Shard
 from riverlog.model.disk import FileSlice, ReadableBuffer
 from riverlog.records import batch as batches
-from riverlog.records.record import records_of
+from riverlog.records.record import native_records_of
 from riverlog.storage.appends import OffsetOutOfRange
 from riverlog.storage.log import Log
 from riverlog.storage.producer_state import end_marker
@@ -68,10 +68,12 @@ def replay_batch(
             shard.replay_end_marker(ended, committed=not marker.is_abort)
         return
     producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
-    for offset, timestamp_ms, key, value, _ in records_of(piece, position):
+    replay = shard.replay
+    for record in native_records_of(piece, position, header):
+        key, offset = record.key, record.offset
         if offset < first_offset:
             continue
         if key is None:
             _logger.warning("a record without a key at offset %d of an internal topic is passed over", offset)
             continue
-        shard.replay(key, value, offset=offset, timestamp_ms=timestamp_ms, producer=producer)
+        replay(key, record.value, offset=offset, timestamp_ms=record.timestamp or 0, producer=producer)

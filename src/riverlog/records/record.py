@@ -20,7 +20,7 @@ from riverlog.records.batch import (
 from riverlog.records.compression import DecompressionError, decompress_after
 from riverlog.records.record_area import Record, decode_area
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "PlainBatch", "Record", "records_of"]
+__all__ = ["DEFAULT_LIMIT_BYTES", "PlainBatch", "Record", "native_records_of", "records_of"]
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 _ATTRIBUTES_LOW_BYTE = 22
@@ -48,6 +48,19 @@ def plain_batch(batch: ReadableBuffer, position: int, header: BatchHeader, limit
         start[_ATTRIBUTES_LOW_BYTE] &= ~CODEC_MASK
         packed = whole[position + HEADER_BYTES : position + header.size_bytes]
         return PlainBatch(header, decompress_after(start, header.codec, packed, limit_bytes=limit_bytes))
+
+
+def native_records_of(
+    batch: ReadableBuffer, position: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> Iterator[aiokafka_codec.NativeRecord]:
+    """The records as the compiled decoder makes them, for whoever reads millions and wrote them himself.
+
+    `header` is that of the batch, which is whole. Raises `CorruptBatch`.
+    """
+    try:
+        yield from plain_batch(batch, position, header, limit_bytes).native_records()
+    except (DecompressionError, aiokafka_codec.NativeDecodeError) as error:
+        raise CorruptBatch(str(error)) from error
 
 
 def records_of(
