@@ -44,6 +44,14 @@ def versions_known(api: str) -> list[int]:
     return sorted(schema_name_map[api_key_map[api_key(api)]])
 
 
+def is_flexible(api: str, version: int) -> bool:
+    """Whether the version has tagged fields, and so a header that ends in some."""
+    if version not in versions_known(api):
+        return False
+    schema: Any = load_request_schema(api_key(api), version)
+    return bool(schema.__flexible__)
+
+
 def encode_request(
     api: str, version: int, fields: Mapping[str, Json], correlation_id: int, client_id: str | None
 ) -> bytes:
