@@ -6,9 +6,10 @@ connections are found by a scan that looks at a bounded number per turn, not by 
 """
 
 import logging
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.complaints import Complaints
@@ -48,8 +49,7 @@ class Connections:
         self._memory = memory
         self._cold_reader = cold_reader
         self._clock = clock
-        self._open: set[Connection] = set()
-        self._to_scan: deque[Connection] = deque()
+        self._open: OrderedDict[Connection, None] = OrderedDict()
         self._per_address: Counter[str] = Counter()
         self._complaints = Complaints(_logger, clock.monotonic_s)
         self._accepted = metrics.counter("riverlog_connections_accepted_total")
@@ -81,16 +81,15 @@ class Connections:
             frame_bytes_max=self._limits.request_bytes_max,
             on_closed=self._on_closed,
         )
-        self._open.add(connection)
-        self._to_scan.append(connection)
+        self._open[connection] = None
 
     def close_idle(self) -> None:
-        """One turn of the scan; call it every few seconds."""
+        """One turn of the scan; call it every few seconds. Those looked at longest ago come first."""
         now_s = self._clock.monotonic_s()
-        for _ in range(min(_SCANNED_PER_TURN, len(self._to_scan))):
-            connection = self._to_scan.popleft()
+        for connection in list(islice(self._open, _SCANNED_PER_TURN)):
             if connection.is_closed:
-                continue
+                continue  # By what another's end has set free.
+            self._open.move_to_end(connection)
             silent_s = now_s - connection.last_active_s
             idle_ms_max = self._limits.idle_ms_max
             if idle_ms_max is not None and connection.is_idle and silent_s * 1000 > idle_ms_max:
@@ -101,15 +100,13 @@ class Connections:
                     connection.origin.peer,
                 )
                 connection.close("stalled")
-            else:
-                self._to_scan.append(connection)
 
     def close(self) -> None:
         for connection in list(self._open):
             connection.close("the broker stops")
 
     def _on_closed(self, connection: Connection, reason: str) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         host = connection.origin.peer.host
         self._per_address[host] -= 1
         self._forget_address_if_unused(host)
