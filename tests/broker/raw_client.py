@@ -3,7 +3,7 @@
 import socket
 import struct
 import time
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from riverlog.model.errors import ErrorCode
 from riverlog.records.builder import build_batch
@@ -43,7 +43,7 @@ class RawClient:
         self.socket = socket.create_connection((host, int(port)), timeout_s)
         self._sent = 0
 
-    def __enter__(self) -> "RawClient":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
