@@ -1,5 +1,6 @@
 """The processes that are measured: a real `riverlog serve`, and bare loops that show the machine's limit."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import psutil
 
+# An installed package has its bytecode; a shell that forbids writing it would have every start compile anew.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
 
 class Server:
     """A server process, with its processor time and memory as the system counts them."""
 
     def __init__(self, command: list[str]) -> None:
         started = time.perf_counter()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT)
         assert self._process.stdout is not None
         line = self._process.stdout.readline().strip()
         self.ready_after_s = time.perf_counter() - started
