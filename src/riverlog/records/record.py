@@ -17,7 +17,7 @@ from riverlog.records.batch import (
     CorruptBatch,
     read_header,
 )
-from riverlog.records.compression import DecompressionError, decompress_after
+from riverlog.records.compression import PADDING_BYTES, DecompressionError, decompress_after
 from riverlog.records.record_area import Record, decode_area
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "PlainBatch", "Record", "native_records_of", "records_of"]
@@ -57,8 +57,13 @@ def native_records_of(
 
     `header` is that of the batch, which is whole. Raises `CorruptBatch`.
     """
+    end = position + header.size_bytes
     try:
-        yield from plain_batch(batch, position, header, limit_bytes).native_records()
+        if not header.attributes & CODEC_MASK and len(batch) - end >= PADDING_BYTES:
+            # What follows in the buffer is padding enough: no copy.
+            yield from aiokafka_codec.decode(memoryview(batch)[position:end])
+        else:
+            yield from plain_batch(batch, position, header, limit_bytes).native_records()
     except (DecompressionError, aiokafka_codec.NativeDecodeError) as error:
         raise CorruptBatch(str(error)) from error
 
