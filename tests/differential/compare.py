@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,11 @@ def disagreements(kafka: list[Json], ours: list[Json], normaliser: Normaliser) -
             else:
                 found.append(Disagreement(index, api, version, path, a, b))
     return found
+
+
+def sent(exchanges: list[Json]) -> Json:
+    """The steps of a recording without their outcomes, as JSON has them."""
+    return json.loads(json.dumps([exchange["send"] for exchange in _flat(exchanges)]))
 
 
 def _excuses(row: Difference, kafka: Json) -> bool:
@@ -113,8 +119,13 @@ def _list_pairs(
 
 def _by_key(entries: list[Json], key: str | None) -> dict[Json, Json] | None:
     """The entries by their key, unless two share one."""
-    found = {entry.get(key): entry for entry in entries}
+    found = {_hashable(entry.get(key)): entry for entry in entries}
     return found if len(found) == len(entries) else None
+
+
+def _hashable(key: Json) -> Json:
+    """A key may be a variable, which is shown as an object."""
+    return key["$var"] if isinstance(key, dict) else key
 
 
 def _short(value: Json) -> str:

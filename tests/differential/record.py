@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from tests.differential import oracle, recordings
+from tests.differential import oracle, recording_files
 from tests.differential.differences import DIFFERENCES
 from tests.differential.normalise import Normaliser
 from tests.differential.player import Player, in_playing_order
@@ -33,8 +33,8 @@ def main(apis: list[str]) -> None:
     for script in scripts:
         by_api.setdefault(script.api, {})[script.name] = played[script.id]
     for api, sequences in by_api.items():
-        recordings.save(api, sequences)
-    recordings.remove_others({script.api for script in SCRIPTS})
+        recording_files.save(api, sequences)
+    recording_files.remove_others({script.api for script in SCRIPTS})
     exchanges = sum(len(sequence) for sequence in played.values())
     sys.stderr.write(f"{exchanges} steps in {len(played)} sequences recorded\n")
 

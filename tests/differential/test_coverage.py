@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential import codec, recordings
+from tests.differential import codec, recording_files
 from tests.differential.connection import Connection
 from tests.differential.sequences import SCRIPTS
 from tests.differential.steps import Call, Frame, Together
@@ -46,9 +46,9 @@ def test_recordings_are_those_of_the_sequences(recorded: dict[str, list[Json]]) 
 
 
 def test_recordings_are_written_in_the_one_format() -> None:
-    for path in recordings.DIRECTORY.glob("*.json"):
+    for path in recording_files.DIRECTORY.glob("*.json"):
         text = path.read_text()
-        assert text == recordings.pretty(json.loads(text)) + "\n", path.name
+        assert text == recording_files.pretty(json.loads(text)) + "\n", path.name
 
 
 def test_sequences_do_not_share_topics() -> None:

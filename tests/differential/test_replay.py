@@ -22,7 +22,7 @@ _SHOWN = 20
 @pytest.mark.parametrize("script", [script.id for script in SCRIPTS])
 def test_answers_as_kafka_does(script: str, replay: Replay) -> None:
     found = replay.disagreements.get(script)
-    assert found is not None, "not recorded yet: run make record-oracle"
+    assert found is not None, "not recorded as it is written now: run make record-oracle"
     shown = "\n".join(str(one) for one in found[:_SHOWN])
     if found:
         pytest.fail(f"{len(found)} disagreements in {script}\n{shown}", pytrace=False)
