@@ -109,7 +109,7 @@ class ConsumerGroups:
 
     def get(self, group_id: str) -> Group | None:
         group = self._groups.get(group_id)
-        return None if group is None else ConsumerMembership(group, self._shard.image)
+        return None if group is None else ConsumerMembership(group)
 
     def group_ids(self) -> Iterable[str]:
         return self._groups.keys()

@@ -1,26 +1,21 @@
 """A group of the consumer protocol, as the offsets see it: who may commit and fetch.
 
-A member commits in its epoch; one that has fallen behind may still commit what it has had since an epoch not
-later than the one it names (KIP-1251), so that a commit on the way does not fail because of a rebalance that
-does not touch its partition. Members of the classic protocol in an upgraded group name their epoch as
-generation and are refused in the words of that protocol.
+A member commits in its epoch and in no other. Members of the classic protocol in an upgraded group name their
+epoch as generation and are refused in the words of that protocol.
 """
 
 from riverlog.coordinator.effects import NOTHING, CoordinatorRecord, Effects
 from riverlog.coordinator.groups import consumer_records as records
 from riverlog.coordinator.groups.consumer_group import ConsumerGroup
-from riverlog.coordinator.groups.consumer_member import ConsumerMember
 from riverlog.coordinator.groups.membership import Claim, Listed
-from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 
 _COMMIT_BY_EPOCH_SINCE = 9
 
 
 class ConsumerMembership:
-    def __init__(self, group: ConsumerGroup, image: ClusterImage) -> None:
+    def __init__(self, group: ConsumerGroup) -> None:
         self._group = group
-        self._image = image
 
     @property
     def is_empty(self) -> bool:
@@ -41,18 +36,10 @@ class ConsumerMembership:
             return None if is_current else ErrorCode.ILLEGAL_GENERATION
         if not claim.is_transactional and claim.version < _COMMIT_BY_EPOCH_SINCE:
             return ErrorCode.UNSUPPORTED_VERSION
-        if claim.generation_or_epoch > member.epoch:
-            return ErrorCode.STALE_MEMBER_EPOCH
-        return None
+        return None if claim.generation_or_epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def refuse_commit_of(self, claim: Claim, topic: str, partition: int) -> ErrorCode | None:
-        member = self._group.members.get(claim.member_id)
-        if member is None or claim.generation_or_epoch in (-1, member.epoch):
-            return None
-        since = self._had_since(member, topic, partition)
-        if since is not None and since <= claim.generation_or_epoch:
-            return None
-        return ErrorCode.STALE_MEMBER_EPOCH
+        return None
 
     def refuse_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode | None:
         if member_id is None and member_epoch < 0:
@@ -77,14 +64,3 @@ class ConsumerMembership:
 
     def tombstones(self) -> tuple[CoordinatorRecord, ...]:
         return tuple(each.encoded() for each in records.group_tombstones(self._group.group_id))
-
-    def _had_since(self, member: ConsumerMember, topic: str, partition: int) -> int | None:
-        """The epoch in which the member got the partition; None if it does not have it."""
-        known = self._image.topics.get(topic)
-        if known is None:
-            return None
-        for partitions in (member.assigned, member.revoking):
-            epoch = partitions.get(known.topic_id, {}).get(partition)
-            if epoch is not None:
-                return epoch
-        return None

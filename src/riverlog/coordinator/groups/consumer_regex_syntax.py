@@ -85,6 +85,11 @@ _POSIX: Final[dict[str, Callable[[str], bool]]] = {
     "word": WORD_CHARACTERS.__contains__,
     "xdigit": lambda character: character in string.hexdigits,
 }
+_OTHER_SCRIPTS: Final = frozenset(
+    {"Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari", "Georgian", "Greek", "Han", "Hangul"}
+    | {"Hebrew", "Hiragana", "Inherited", "Katakana", "Khmer", "Tamil", "Telugu", "Thai", "Tibetan"}
+)
+_OCTAL: Final = frozenset("01234567")
 _CATEGORIES: Final = frozenset({"L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "Nl", "No"}) | frozenset(
     {"M", "Mn", "Mc", "Me", "P", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So"}
     | {"Z", "Zs", "Zl", "Zp", "C", "Cc", "Cf", "Co", "Cs"}
@@ -102,6 +107,7 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._ignores_case = False
+        self._names: set[str] = set()
 
     def parse(self) -> Node:
         node = self._either()
@@ -119,6 +125,10 @@ class _Parser:
         found = self._peek(text)
         self._at += len(text) if found else 0
         return found
+
+    @property
+    def _following(self) -> str:
+        return self._text[self._at : self._at + 1]
 
     def _next(self, missing: str) -> str:
         if self._at >= len(self._text):
@@ -147,6 +157,8 @@ class _Parser:
                 end = len(self._text) if end < 0 else end
                 parts += (self._literal(character) for character in self._text[self._at : end])
                 self._at = min(end + 2, len(self._text))
+                if parts:
+                    parts[-1] = self._repeated(parts[-1])
                 continue
             parts.append(self._repeated(self._atom()))
         return parts[0] if len(parts) == 1 else InTurn(tuple(parts))
@@ -214,10 +226,13 @@ class _Parser:
             if self._peek("=") or self._peek("!"):
                 raise self._wrong("looking back, which is not supported")
             name = self._upto(">", "a name without an end")
-            if not name or not WORD_CHARACTERS.issuperset(name):
+            if not name or not WORD_CHARACTERS.issuperset(name) or name in self._names:
                 raise self._wrong("a bad name of a group")
+            self._names.add(name)
         elif self._take("?") and self._flags() == ")":
             self._depth -= 1
+            if self._following in ("*", "+", "?"):
+                raise self._wrong("nothing to repeat")
             return InTurn(())  # The flags hold until the group around ends.
         node = self._either()
         if not self._take(")"):
@@ -247,8 +262,6 @@ class _Parser:
         character = self._next("a backslash at the end")
         if character in _PLACES:
             return At(_PLACES[character])
-        if character == "C":
-            return OneOf(NAME_CHARACTERS)
         found = self._escaped_class(character)
         return self._literal(self._escaped_character(character)) if found is None else OneOf(found)
 
@@ -268,6 +281,8 @@ class _Parser:
             found = frozenset(each for each in NAME_CHARACTERS if unicodedata.category(each).startswith(name))
         elif name in ("Any", "Common"):
             found = NAME_CHARACTERS if name == "Any" else NAME_CHARACTERS - frozenset(string.ascii_letters)
+        elif name in _OTHER_SCRIPTS:
+            found = frozenset()
         else:
             raise self._wrong(f"an unknown class of characters {name!r}")
         return NAME_CHARACTERS - found if is_negated else found
@@ -281,11 +296,11 @@ class _Parser:
                 return chr(int(code, 16))
             except (ValueError, OverflowError):
                 raise self._wrong("a bad number of a character") from None
-        if character == "0":
-            octal = ""
-            while len(octal) < 2 and self._text[self._at : self._at + 1] in tuple("01234567"):
-                octal += self._next("")
-            return chr(int(octal or "0", 8))
+        # One digit alone, other than zero, would be a back reference.
+        if character == "0" or (character in _OCTAL and self._following in _OCTAL):
+            while len(character) < 3 and self._following in _OCTAL:
+                character += self._next("")
+            return chr(int(character, 8))
         if character.isascii() and not character.isalnum():
             return character
         raise self._wrong(f"\\{character}, which means nothing here")
@@ -299,7 +314,7 @@ class _Parser:
         is_first = True
         while is_first or not self._peek("]"):
             is_first = False
-            if self._take("[:"):
+            if self._peek("[:") and ":]" in self._text[self._at :]:
                 found |= self._posix()
                 continue
             found |= self._range()
@@ -308,6 +323,7 @@ class _Parser:
         return NAME_CHARACTERS - cased if is_negated else cased
 
     def _posix(self) -> frozenset[str]:
+        self._at += len("[:")
         name = self._upto(":]", "a class without an end")
         test = _POSIX.get(name.removeprefix("^"))
         if test is None:

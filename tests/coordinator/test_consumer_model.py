@@ -1,0 +1,127 @@
+"""Whatever happens to a group of the consumer protocol (I12, I13).
+
+At every moment a partition has one owner at most and the live group is what a replay of the log gives. When
+things calm down, every partition has an owner and, where all read the same, the shares differ by one at most.
+"""
+
+import asyncio
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.coordinator.consumer_clients import Client, Coordination
+from tests.coordinator.hosting import run_virtually
+
+WHO = st.integers(0, 3)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("beat"), WHO),
+        st.tuples(st.just("beat"), WHO),
+        st.tuples(st.just("full beat"), WHO),
+        st.tuples(st.just("reply lost"), WHO),
+        st.tuples(st.just("subscribe"), WHO, st.sets(st.sampled_from(["orders", "payments"]))),
+        st.tuples(st.just("leave"), WHO),
+        st.tuples(st.just("crash"), WHO),
+        st.tuples(st.just("come back"), WHO),
+        st.tuples(st.just("wait"), st.sampled_from([1, 20, 50])),
+        st.tuples(st.just("grow"), st.sampled_from(["orders", "payments"])),
+        st.tuples(st.just("remake"), st.sampled_from(["orders", "payments"])),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=40,
+)
+
+
+class Run:
+    def __init__(self, assignor: str) -> None:
+        self.coordination = Coordination(orders=3, payments=2)
+        self.clients = [
+            Client(self.coordination, f"member-{number}", "orders", "payments", assignor=assignor)
+            for number in range(4)
+        ]
+
+    async def step(self, step: tuple[Any, ...]) -> None:
+        match step:
+            case ("beat", who):
+                await self.clients[who].beat()
+            case ("full beat", who):
+                await self.clients[who].beat(full=True)
+            case ("reply lost", who) if self.clients[who].is_member:
+                await self.clients[who].beat(lost_reply=True)
+            case ("subscribe", who, topics):
+                self.clients[who].topics = tuple(topics)
+                await self.clients[who].beat(full=True)
+            case ("leave", who):
+                await self.clients[who].leave()
+            case ("crash", who):
+                self.clients[who].forget()
+            case ("come back", who):
+                # The same process under the same id, which has lost what it knew.
+                self.clients[who].forget()
+                await self.clients[who].beat()
+            case ("wait", seconds):
+                await asyncio.sleep(seconds)
+            case ("grow", topic):
+                self.coordination.show(**{topic: min(self.coordination.topics[topic] + 1, 6)})
+            case ("remake", topic):
+                self.coordination.remake(topic)
+            case ("restart",):
+                await self.coordination.restart()
+
+    async def check(self) -> None:
+        group = await self.coordination.group()
+        replayed = await self.coordination.replayed()
+        assert (group and vars(group)) == (replayed and vars(replayed))
+        for one, other in combinations([each for each in self.clients if each.is_member], 2):
+            assert not one.owned & other.owned, "two owners of one partition"
+        if group is None:
+            return
+        held = [
+            (topic, index)
+            for member in group.members.values()
+            for partitions in (member.assigned, member.revoking)
+            for topic, indexes in partitions.items()
+            for index in indexes
+        ]
+        assert len(held) == len(set(held)) == len(group.owners)
+
+    async def calm_down(self) -> None:
+        """Everybody reads the same, beats in turn, and those who crashed time out."""
+        for client in self.clients:
+            client.topics = ("orders", "payments")
+        for _ in range(12):
+            for client in self.clients:
+                await client.beat(full=True)
+                await self.check()
+            await asyncio.sleep(1)
+
+    def check_shares(self) -> None:
+        owned = [partition for client in self.clients for partition in client.owned]
+        image = self.coordination.cluster.image
+        assert sorted(owned) == sorted(
+            (image.topics[name].topic_id, index)
+            for name in ("orders", "payments")
+            for index in range(len(image.topics[name].partitions))
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.sampled_from(["uniform", "range"]))
+def test_one_owner_at_all_times_and_everything_owned_in_the_end(
+    steps: list[tuple[Any, ...]], assignor: str
+) -> None:
+    async def run() -> None:
+        playing = Run(assignor)
+        for step in steps:
+            await playing.step(step)
+            await playing.check()
+        await playing.calm_down()
+        playing.check_shares()
+        if assignor == "uniform":
+            shares = [len(client.owned) for client in playing.clients]
+            assert max(shares) - min(shares) <= 1
+        await playing.coordination.groups.close()
+
+    run_virtually(run)
