@@ -64,7 +64,7 @@ class DataDirectories:
             if directory is None:
                 raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
             directory.create(topic_partition, topic_id)
-        log = directory.get(topic_partition)
+        log = directory.get(topic_partition, topic_id)
         assert log is not None
         return log
 
