@@ -3,10 +3,11 @@
 Since 1 also by how long a transaction is open, since 2 by a regular expression that the whole id must match.
 """
 
-import re
 from collections.abc import Callable, Collection
 
 from riverlog.broker.context import RequestContext
+from riverlog.coordinator.groups.consumer_regex import Regex
+from riverlog.coordinator.groups.consumer_regex_syntax import InvalidRegex
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import Transaction
@@ -30,7 +31,7 @@ class ListTransactionsHandler:
         states = {_STATES[each] for each in request.state_filters if each in _STATES}
         try:
             matches = _name_filter(request.transactional_id_pattern)
-        except re.error:
+        except InvalidRegex:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
         if unknown and not states:
             return ListTransactionsResponse(unknown_state_filters=unknown)
@@ -62,8 +63,7 @@ class ListTransactionsHandler:
 def _name_filter(pattern: str | None) -> Callable[[str], bool]:
     if not pattern:
         return lambda name: True
-    compiled = re.compile(pattern)
-    return lambda name: compiled.fullmatch(name) is not None
+    return Regex(pattern).matches
 
 
 def _listed(transaction: Transaction) -> messages.TransactionState:
