@@ -1,0 +1,38 @@
+"""How a consumer comes by its partitions: told outright, or as a member of its group."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import OFFSET_STORED, Consumer, Message, TopicPartition
+
+_JOIN_S = 30.0
+
+MEMBERSHIPS: Mapping[str, Mapping[str, Any]] = {
+    "assigned": {},
+    "classic": {"group_instance_id": "only", "session_timeout_ms": 10_000},
+    "consumer": {"group_instance_id": "only", "group_protocol": "consumer"},
+}
+"""Settings by name. A static member that comes back need not wait until its former self is given up."""
+
+
+def join(
+    consumer: Consumer, partitions: Sequence[TopicPartition], membership: Mapping[str, Any]
+) -> list[Message]:
+    """Return when the consumer has the partitions, with the records that came at once."""
+    if not membership:
+        consumer.assign([TopicPartition(each.topic, each.partition, OFFSET_STORED) for each in partitions])
+        return []
+    assigned: set[tuple[str, int]] = set()
+    early: list[Message] = []
+    consumer.subscribe(
+        sorted({each.topic for each in partitions}),
+        on_assign=lambda _, given: assigned.update((each.topic, each.partition) for each in given),
+    )
+    end = time.monotonic() + _JOIN_S
+    while len(assigned) < len(partitions):
+        assert time.monotonic() < end, f"only {assigned} after {_JOIN_S} s"
+        message = consumer.poll(0.05)
+        if message is not None and message.error() is None:
+            early.append(message)
+    return early
