@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import riverlog
+from riverlog.model.config.cleaner_config import CLEANER_FIELDS
 from riverlog.model.config.definitions import BROKER_KEYS, TOPIC_KEYS, broker_synonyms, topic_synonym
 from riverlog.model.config.group_config import GROUP_FIELDS
 from riverlog.model.config.log_config import BROKER_FIELDS, TOPIC_FIELDS
@@ -23,6 +24,7 @@ OTHER_READERS = {
     "compression.gzip.level": "compression_level",
     "compression.lz4.level": "compression_level",
     "compression.zstd.level": "compression_level",
+    "segment.ms": "roll_ms",
 }
 """Keys whose field is read through a property of the slice."""
 
@@ -46,6 +48,7 @@ def _is_read(attribute: str) -> bool:
 TOPIC_ATTRIBUTES = {name: OTHER_READERS.get(name, field.name) for name, field in TOPIC_FIELDS.items()}
 BROKER_ATTRIBUTES = {
     **{key: attribute for attribute, key in PLAIN_FIELDS.items()},
+    **{key: attribute for attribute, key in CLEANER_FIELDS.items()},
     **{key: attribute for attribute, key in GROUP_FIELDS.items()},
     **{key: attribute for attribute, key in TRANSACTION_FIELDS.items()},
     "offsets.retention.minutes": "offsets_retention_ms",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.alter import Refused, check_topic
+from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import LogConfig
@@ -31,6 +32,12 @@ class LiveConfig:
                 self._settings, dynamic_default=altered[0], dynamic_broker=altered[1]
             )
         return self._for_all_topics.with_overrides(image.topic_config(topic))
+
+    def cleaner_config(self, image: ClusterImage) -> CleanerConfig:
+        dynamic_default, dynamic_broker = self._altered_in(image)
+        return CleanerConfig.from_settings(
+            self._settings, dynamic_default=dynamic_default, dynamic_broker=dynamic_broker
+        )
 
     def topic_problem(self, image: ClusterImage, overrides: Mapping[str, str]) -> str | None:
         """Why a topic cannot have these settings of its own."""

@@ -42,6 +42,7 @@ from riverlog.node.live_config import LiveConfig
 from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.system_clock import SystemClock
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.cleaning.cleaner import Cleaner
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.local_disk import LocalDisk
 from riverlog.storage.log_directory import LogDirectory
@@ -134,6 +135,7 @@ class Node:
         await self._serve(store, replicas, directories, coordinators, producer_ids)
         coordinators.start()
         self._start_duties(directories)
+        self._start_cleaner(directories)
 
     def _open_directories(self) -> list[LogDirectory]:
         opened: list[LogDirectory] = []
@@ -245,6 +247,16 @@ class Node:
             duties.start(duty)
         flush_ms = config.flush_scheduler_interval_ms
         duties.start(Duty("flushing", min(flush_ms or _FLUSH_LOOK_MS, _FLUSH_LOOK_MS), directories.flush_due))
+
+    def _start_cleaner(self, directories: DataDirectories) -> None:
+        cleaner = Cleaner(
+            lambda: directories.online,
+            lambda: self._live_config.cleaner_config(self._follower.image),
+            clock=self._clock,
+            metrics=self.metrics,
+        )
+        self._stack.push_async_callback(cleaner.close)
+        cleaner.start()
 
     def _topic_rules(self) -> TopicRules:
         return TopicRules(

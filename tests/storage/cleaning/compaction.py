@@ -80,7 +80,7 @@ def clean(
 ) -> Cleaning:
     """One pass; `between` runs where the event loop would have its turn."""
     cleaning = begin_cleaning(log, clock, bounds)
-    with closing(cleaning.steps()) as steps:  # type: ignore[type-var]
+    with closing(cleaning.steps()) as steps:
         for number, step in enumerate(steps):
             step()
             between(number)

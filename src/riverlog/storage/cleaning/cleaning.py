@@ -6,7 +6,7 @@ deletion go on meanwhile; a pass that finds its segments changed ends without ha
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -57,7 +57,7 @@ class Cleaning:
         self._is_full = False
         self._last_batch_end = -1
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Generator[Step, None, None]:
         """Raises `CalledOffError`, `CorruptBatch`, `CorruptLogError`, `DiskFullError`, `StorageError`."""
         yield from self._find_newest()
         log = self.log
@@ -75,7 +75,7 @@ class Cleaning:
         self._require_wanted([])
         log.cleaned_offset = self.end_offset
 
-    def _find_newest(self) -> Iterator[Step]:
+    def _find_newest(self) -> Generator[Step, None, None]:
         first_dirty, seen = self._first_dirty_offset, SeenTransactions()
         seen.expect(self.log.aborted_between(first_dirty, self.end_offset))
         for segment in segments_to_clean(self.log, self.end_offset):
@@ -105,7 +105,7 @@ class Cleaning:
                         newest.put(key, offset)
             self._last_batch_end = header.next_offset
 
-    def _rewrite(self, group: list[Segment], batch_filter: BatchFilter) -> Iterator[Step]:
+    def _rewrite(self, group: list[Segment], batch_filter: BatchFilter) -> Generator[Step, None, None]:
         log = self.log
         self._require_wanted(group)
         output = log.open_cleaned(group[0].base_offset, buffer_max=self._bounds.buffer_bytes)

@@ -30,8 +30,8 @@ log.retention.bytes  long  -1  -  high  cluster-wide  works
 log.retention.check.interval.ms  long  300000  >=1  medium  read-only  works
     Pause between two looks for segments whose retention has run out.
 log.cleanup.policy  list  delete  compact|delete  medium  cluster-wide  works
-    What becomes of old data: delete removes whole segments; compact, which keeps the last record of each key,
-    asks for keys but is not carried out yet.
+    What becomes of old data: delete removes whole segments; compact keeps the last record of each key, and
+    asks for keys.
 log.segment.delete.delay.ms  long  60000  >=0  high  cluster-wide  works
     How long the files of a deleted segment stay on disk under another name, for readers that still use them.
 log.index.interval.bytes  int  4096  >=0  medium  cluster-wide  works
@@ -70,27 +70,27 @@ compression.zstd.level  int  3  -131072..22  medium  cluster-wide  works
     Effort of zstd where the broker compresses; negative levels are faster.
 num.recovery.threads.per.data.dir  int  2  >=1  high  cluster-wide  accepted
     Threads per log directory that load the logs at start-up and flush them at shutdown.
-log.cleaner.enable  boolean  true  -  medium  read-only  planned
+log.cleaner.enable  boolean  true  -  medium  read-only  works
     Run compaction in the background.
-log.cleaner.threads  int  1  >=0  medium  cluster-wide  planned
+log.cleaner.threads  int  1  >=0  medium  cluster-wide  works
     Threads that compact logs.
-log.cleaner.backoff.ms  long  15000  >=0  medium  cluster-wide  planned
+log.cleaner.backoff.ms  long  15000  >=0  medium  cluster-wide  works
     Pause of the compaction when it finds nothing to do.
-log.cleaner.dedupe.buffer.size  long  134217728  -  medium  cluster-wide  planned
+log.cleaner.dedupe.buffer.size  long  134217728  -  medium  cluster-wide  works
     Memory for the keys that one compaction remembers, over all threads.
-log.cleaner.io.buffer.size  int  524288  >=0  medium  cluster-wide  planned
+log.cleaner.io.buffer.size  int  524288  >=0  medium  cluster-wide  works
     Memory for reading and writing during compaction, over all threads.
-log.cleaner.io.buffer.load.factor  double  0.9  -  medium  cluster-wide  planned
+log.cleaner.io.buffer.load.factor  double  0.9  -  medium  cluster-wide  works
     How full the table of keys may become before a compaction stops taking more.
-log.cleaner.io.max.bytes.per.second  double  1.7976931348623157E308  -  medium  cluster-wide  planned
+log.cleaner.io.max.bytes.per.second  double  1.7976931348623157E308  -  medium  cluster-wide  works
     Bound on what compaction reads and writes per second.
-log.cleaner.delete.retention.ms  long  86400000  >=0  medium  cluster-wide  planned
+log.cleaner.delete.retention.ms  long  86400000  >=0  medium  cluster-wide  works
     How long a tombstone survives compaction, so that late readers still see the deletion.
-log.cleaner.min.cleanable.ratio  double  0.5  0..1  medium  cluster-wide  planned
+log.cleaner.min.cleanable.ratio  double  0.5  0..1  medium  cluster-wide  works
     Share of a log that must be new since the last compaction before it is compacted again.
-log.cleaner.min.compaction.lag.ms  long  0  >=0  medium  cluster-wide  planned
+log.cleaner.min.compaction.lag.ms  long  0  >=0  medium  cluster-wide  works
     Time during which a record is safe from compaction.
-log.cleaner.max.compaction.lag.ms  long  9223372036854775807  >=1  medium  cluster-wide  planned
+log.cleaner.max.compaction.lag.ms  long  9223372036854775807  >=1  medium  cluster-wide  works
     Time after which a record is due for compaction however small the new share of its log.
 producer.id.expiration.ms  int  86400000  >=1  low  cluster-wide  works
     How long the state of a silent idempotent producer is remembered.

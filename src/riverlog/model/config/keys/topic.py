@@ -21,18 +21,18 @@ max.message.bytes  int  1048588  >=0  medium  cluster-wide  works
     Largest batch of records that is accepted, after compression.
 index.interval.bytes  int  4096  >=0  medium  cluster-wide  works
     Bytes of records between two entries of the offset index.
-delete.retention.ms  long  86400000  >=0  medium  cluster-wide  planned
+delete.retention.ms  long  86400000  >=0  medium  cluster-wide  works
     How long a tombstone survives compaction.
-min.compaction.lag.ms  long  0  >=0  medium  cluster-wide  planned
+min.compaction.lag.ms  long  0  >=0  medium  cluster-wide  works
     Time during which a record is safe from compaction.
-max.compaction.lag.ms  long  9223372036854775807  >=1  medium  cluster-wide  planned
+max.compaction.lag.ms  long  9223372036854775807  >=1  medium  cluster-wide  works
     Time after which a record is due for compaction.
 file.delete.delay.ms  long  60000  >=0  medium  cluster-wide  works
     How long the files of a deleted segment stay on disk under another name.
-min.cleanable.dirty.ratio  double  0.5  0..1  medium  cluster-wide  planned
+min.cleanable.dirty.ratio  double  0.5  0..1  medium  cluster-wide  works
     Share of a log that must be new before it is compacted again.
 cleanup.policy  list  delete  compact|delete  medium  cluster-wide  works
-    What becomes of old data: delete, compact (asks for keys, not carried out yet), both, or neither where it
+    What becomes of old data: delete, compact (keeps the last record of each key), both, or neither where it
     is empty.
 unclean.leader.election.enable  boolean  false  -  medium  cluster-wide  planned
     Let a replica that is behind become leader when no other is left.
