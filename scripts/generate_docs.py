@@ -199,17 +199,27 @@ def api_table() -> str:
         for key, api in sorted(APIS.items())
         if int(key) in served
     )
-    return table(("API", "versions (the same as Apache Kafka 4.3.1)"), rows)
+    return table(("API", "versions (the same as Apache Kafka 4.3.1, and InitProducerId 6)"), rows)
 
 
 def served_api_keys() -> Iterator[int]:
     """The keys of the routes that the node makes; the handlers get collaborators that do nothing."""
+    from riverlog.metadata.image import ClusterImage
+    from riverlog.model.config.parse import combine
     from riverlog.model.config.slices import ServerConfig
+    from riverlog.node.coordinators import Coordinators
     from riverlog.node.handlers import make_routes
 
     collaborators = {
         name: MagicMock() for name in inspect.signature(make_routes).parameters if name != "config"
     }
+    follower = MagicMock(image=ClusterImage())
+    others = {
+        name: MagicMock()
+        for name in inspect.signature(Coordinators).parameters
+        if name not in ("settings", "follower")
+    }
+    collaborators["coordinators"] = Coordinators(combine([]), follower=follower, **others)
     yield from make_routes(ServerConfig(), **collaborators)
 
 
