@@ -64,7 +64,7 @@ class GroupCoordinator:
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         """Follow the cluster image; call after the replicas have taken it over."""
         self._runtime.apply(old, new)
-        if old.topics is not new.topics:
+        if old.topics is not new.topics or old.configs is not new.configs:
             self._runtime.for_each(lambda shard, now_ms: shard.on_image(new, now_ms))
 
     async def load_all(self) -> None:
