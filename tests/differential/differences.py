@@ -78,16 +78,11 @@ TOPIC_ID = "the broker draws a topic's id at random"
 ADDRESS = "the port that was free when the broker started"
 ADVERTISED = "the oracle sets it; ours follows the port that the system gives"
 LOG_DIR = "the default directory, which is not that of another product"
+MEMBER_ID = "the broker draws a member's id at random"
 CLUSTER = "drawn at random when the storage is formatted"
 ALLOTTED = "allotted by the broker"
 
 NOT_YET = {
-    "JoinGroup": 11,
-    "Heartbeat": 12,
-    "LeaveGroup": 13,
-    "SyncGroup": 14,
-    "DescribeGroups": 15,
-    "ListGroups": 16,
     "SaslHandshake": 17,
     "DescribeAcls": 29,
     "CreateAcls": 30,
@@ -98,7 +93,6 @@ NOT_YET = {
     "RenewDelegationToken": 39,
     "ExpireDelegationToken": 40,
     "DescribeDelegationToken": 41,
-    "DeleteGroups": 42,
     "ElectLeaders": 43,
     "AlterPartitionReassignments": 45,
     "ListPartitionReassignments": 46,
@@ -245,6 +239,13 @@ DIFFERENCES: tuple[Difference, ...] = (
     _captured("FindCoordinator", (4, 6), "coordinators.port", "port", ADDRESS),
     _text("FindCoordinator", (1, 3), "error_message"),
     _text("FindCoordinator", (4, 6), "coordinators.error_message"),
+    _captured("JoinGroup", (0, 9), "member_id", "member", MEMBER_ID),
+    _captured("JoinGroup", (0, 9), "leader", "member", MEMBER_ID),
+    _captured("JoinGroup", (0, 9), "members.member_id", "member", MEMBER_ID),
+    _captured("LeaveGroup", (3, 5), "members.member_id", "member", MEMBER_ID),
+    _captured("DescribeGroups", (0, 6), "groups.members.member_id", "member", MEMBER_ID),
+    _text("DescribeGroups", (6, 6), "groups.error_message"),
+    _born("ListGroups", (0, 3), "groups", "cannot be asked for the groups of one sequence alone"),
     _captured("OffsetCommit", (10, 10), "topics.topic_id", "topic_id", TOPIC_ID),
     _captured("OffsetFetch", (10, 10), "groups.topics.topic_id", "topic_id", TOPIC_ID),
     _captured("EndTxn", (5, 5), "producer_id", "producer", ALLOTTED),

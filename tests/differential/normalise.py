@@ -37,6 +37,11 @@ UNORDERED = {
     ("DeleteRecords", "topics.partitions"): "partition_index",
     ("DeleteTopics", "responses"): "name",
     ("DescribeConfigs", "results.configs"): "name",
+    ("DescribeGroups", "groups"): "group_id",
+    ("DescribeGroups", "groups.members"): "member_id",
+    ("DeleteGroups", "results"): "group_id",
+    ("JoinGroup", "members"): "member_id",
+    ("ListGroups", "groups"): "group_id",
     ("Fetch", "responses"): "topic",
     ("Fetch", "responses.partitions"): "partition_index",
     ("ListOffsets", "topics"): "name",
@@ -94,7 +99,7 @@ class Normaliser:
         name = variable
         if variable == "topic_id":
             name = f"topic_id:{owner.get('name') or owner.get('topic') or '?'}"
-        elif variable in ("session", "producer"):
+        elif variable in ("session", "producer", "member"):
             name = f"{variable}:1"
         while name in self.variables:
             stem, _, count = name.rpartition("#")
@@ -169,7 +174,7 @@ class _Walk:
     def _is_our_own(self, variable: str, value: Json) -> bool:
         """Whether the broker only sends back what the sequence has put into a request."""
         match variable:
-            case "topic_id":
+            case "topic_id" | "member":
                 return str(value) in self._sent_text
             case "producer":
                 return bool(value < 0 or value >= LITERAL_PRODUCER_IDS)

@@ -17,6 +17,7 @@ from tests.differential.sequences import (
     fetch,
     fetch_sessions,
     framing,
+    groups,
     incremental_alter_configs,
     init_producer_id,
     list_offsets,
@@ -57,6 +58,7 @@ _MODULES = (
     transactions,
     transaction_offsets,
     offsets,
+    groups,
 )
 
 SCRIPTS: list[Script] = [script for module in _MODULES for script in module.scripts()]

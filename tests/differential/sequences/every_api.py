@@ -82,6 +82,31 @@ _SAMPLES: Mapping[str, Json] = {
     },
     "InitProducerId": {"transactional_id": None, "transaction_timeout_ms": 1000},
     "FindCoordinator": {"key": "nobody", "key_type": 9, "coordinator_keys": ["nobody"]},
+    "JoinGroup": {
+        "group_id": "nobody",
+        "session_timeout_ms": 1,
+        "rebalance_timeout_ms": 1,
+        "member_id": "nobody",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": {"$hex": "00"}}],
+    },
+    "SyncGroup": {
+        "group_id": "nobody",
+        "generation_id": 1,
+        "member_id": "nobody",
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+        "assignments": [{"member_id": "nobody", "assignment": {"$hex": "00"}}],
+    },
+    "Heartbeat": {"group_id": "nobody", "generation_id": 1, "member_id": "nobody"},
+    "LeaveGroup": {
+        "group_id": "nobody",
+        "member_id": "nobody",
+        "members": [{"member_id": "nobody", "group_instance_id": None}],
+    },
+    "ListGroups": {"states_filter": ["Nonsense"], "types_filter": ["classic"]},
+    "DescribeGroups": {"groups": ["nobody"]},
+    "DeleteGroups": {"groups_names": ["nobody"]},
     "OffsetCommit": {
         "group_id": "nobody",
         "topics": [
@@ -142,7 +167,19 @@ _SAMPLES: Mapping[str, Json] = {
     "DescribeProducers": {"topics": [{"name": "nowhere", "partition_indexes": [0]}]},
 }
 
-_OF_GROUPS = {"FindCoordinator", "OffsetCommit", "OffsetFetch", "OffsetDelete"}
+_OF_GROUPS = {
+    "FindCoordinator",
+    "OffsetCommit",
+    "OffsetFetch",
+    "OffsetDelete",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "ListGroups",
+    "DescribeGroups",
+    "DeleteGroups",
+}
 """Their answers depend on whether a coordinator has been looked for before."""
 
 
@@ -170,4 +207,4 @@ _DAMAGE = {
 
 def _can(api: str, version: int, about: str) -> bool:
     """A body without fields has no byte to cut: the damage would be to the header, which framing covers."""
-    return not (api == "ApiVersions" and version < 3 and "cut" in about)
+    return not (api in ("ApiVersions", "ListGroups") and version < 3 and "cut" in about)

@@ -28,9 +28,7 @@ class DeleteGroupsHandler:
         verdicts = await asyncio.gather(*answers)
         return DeleteGroupsResponse(
             results=[
-                DeletableGroupResult(
-                    group_id=group_id, error_code=verdict if group_id else ErrorCode.INVALID_GROUP_ID
-                )
+                DeletableGroupResult(group_id=group_id, error_code=verdict)
                 for group_id, verdict in zip(names, verdicts, strict=True)
             ]
         )

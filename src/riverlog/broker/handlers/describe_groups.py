@@ -42,8 +42,6 @@ class DescribeGroupsHandler:
 
 
 def _presented(group_id: str, answer: DescribedGroup | ErrorCode | None, version: int) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(error_code=ErrorCode.INVALID_GROUP_ID)
     if isinstance(answer, ErrorCode):
         return DescribedGroup(group_id=group_id, error_code=answer)
     if answer is not None:
@@ -61,7 +59,7 @@ def _described(shard: GroupShard, group_id: str) -> DescribedGroup | None:
         return DescribedGroup(group_id=group_id, group_state=State.EMPTY.value)
     if not isinstance(group, ClassicGroup):
         return None
-    # Only between rebalances is there a protocol that all follow, and an assignment.
+    # Only between rebalances is there a protocol that all follow. The assignment is the latest there was.
     protocol = group.protocol if group.state is State.STABLE else None
     return DescribedGroup(
         group_id=group_id,
@@ -75,7 +73,7 @@ def _described(shard: GroupShard, group_id: str) -> DescribedGroup | None:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=b"" if protocol is None else member.metadata(protocol),
-                member_assignment=b"" if protocol is None else member.assignment,
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],

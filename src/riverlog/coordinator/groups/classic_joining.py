@@ -10,6 +10,7 @@ from riverlog.coordinator.groups.classic_member import Member, member_joining
 from riverlog.coordinator.groups.classic_rebalance import (
     decide_if_joined,
     decide_rebalance,
+    decide_removal,
     joined,
     refused,
     wait_for_generation,
@@ -49,14 +50,11 @@ def decide_join(
 ) -> Effects:
     """Answers at once, or when the rebalance that it leads to has a generation."""
     if not _has_room(group, request.member_id, rules):
-        # A member beyond the bound is dropped for good, and told so when it comes back.
-        gone = group.remove(request.member_id) if request.member_id in group.members else None
+        # A member of before that comes too late has lost its place; nobody waits for it any more.
         answer = reply(token, Joined("", ErrorCode.GROUP_MAX_SIZE_REACHED))
-        return (
-            answer
-            if gone is None
-            else answer + Effects(replies=refused(gone, ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
-        )
+        if request.member_id not in group.members:
+            return answer
+        return answer + decide_removal(group, request.member_id) + decide_if_joined(group, now_ms)
     if not group.supports(request.protocol_type, request.protocols):
         return reply(token, Joined(request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     if not request.member_id:

@@ -139,7 +139,7 @@ class ClassicGroups:
             return host.decide_classic_leave(token, group_id, leavers, now_ms)
         group = self._groups.get(group_id)
         if group is None:
-            return reply(token, _missing(Event.MEMBER_GONE))
+            return reply(token, (_missing(Event.MEMBER_GONE),) * len(leavers))
         return classic_leaving.decide_leave(group, token, leavers, self._rules.initial_delay_ms, now_ms)
 
     def _host(self, group_id: str) -> ClassicHost | None:

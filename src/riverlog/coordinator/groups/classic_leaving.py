@@ -19,14 +19,14 @@ def decide_leave(
 ) -> Effects:
     verdicts: list[ErrorCode] = []
     effects = NOTHING
-    before = len(group.members)
     for leaver in leavers:
         verdict, removed = _decide_one(group, leaver)
         verdicts.append(verdict)
         effects += removed
     effects += Effects(replies=(Reply(token, tuple(verdicts)),))
-    if len(group.members) == before:
-        return effects + decide_if_joined(group, now_ms)
+    # As in Kafka, also the leaving of somebody who has not joined yet makes the others join again.
+    if ErrorCode.NONE not in verdicts or group.state is State.EMPTY:
+        return effects
     return effects + _decide_after_loss(group, initial_delay_ms, now_ms)
 
 

@@ -42,7 +42,6 @@ class Event(Enum):
     PENDING_GONE = "a member that got an id did not come back with it"
     ALL_JOINED = "every member has joined, or those who have not are out of time"
     NOBODY_LEFT = "there is no member any more to wait for"
-    ASSIGNED = "the record with the assignment is written"
     SYNC_TIME_OUT = "members have joined and not asked for their assignment in time"
     COMMIT = "a member commits offsets"
     COMMIT_IN_TRANSACTION = "a member commits offsets in a transaction"
@@ -115,7 +114,6 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.PENDING_GONE: _IGNORE,
         Event.ALL_JOINED: _IMPOSSIBLE,
         Event.NOBODY_LEFT: _IMPOSSIBLE,
-        Event.ASSIGNED: _IMPOSSIBLE,
         Event.SYNC_TIME_OUT: _IGNORE,
         Event.COMMIT: _UNKNOWN,
         Event.COMMIT_IN_TRANSACTION: _UNKNOWN,
@@ -139,7 +137,6 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.PENDING_GONE: _PREPARING,
         Event.ALL_JOINED: _COMPLETING,
         Event.NOBODY_LEFT: _EMPTY,
-        Event.ASSIGNED: _IMPOSSIBLE,
         Event.SYNC_TIME_OUT: _IGNORE,
         Event.COMMIT: _DONE,
         Event.COMMIT_IN_TRANSACTION: _DONE,
@@ -163,7 +160,6 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.PENDING_GONE: _IGNORE,
         Event.ALL_JOINED: _IGNORE,
         Event.NOBODY_LEFT: _IMPOSSIBLE,
-        Event.ASSIGNED: _STABLE,
         Event.SYNC_TIME_OUT: _PREPARING,
         Event.COMMIT: _REBALANCING,
         Event.COMMIT_IN_TRANSACTION: _DONE,
@@ -187,7 +183,6 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.PENDING_GONE: _IGNORE,
         Event.ALL_JOINED: _IGNORE,
         Event.NOBODY_LEFT: _IMPOSSIBLE,
-        Event.ASSIGNED: _STABLE,
         Event.SYNC_TIME_OUT: _PREPARING,
         Event.COMMIT: _DONE,
         Event.COMMIT_IN_TRANSACTION: _DONE,
@@ -211,7 +206,6 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.PENDING_GONE: _IGNORE,
         Event.ALL_JOINED: _IGNORE,
         Event.NOBODY_LEFT: _IGNORE,
-        Event.ASSIGNED: _IMPOSSIBLE,
         Event.SYNC_TIME_OUT: _IGNORE,
         Event.COMMIT: _NOT_FOUND,
         Event.COMMIT_IN_TRANSACTION: Answer(ErrorCode.ILLEGAL_GENERATION),
