@@ -11,9 +11,20 @@ _JOIN_S = 30.0
 MEMBERSHIPS: Mapping[str, Mapping[str, Any]] = {
     "assigned": {},
     "classic": {"group_instance_id": "only", "session_timeout_ms": 10_000},
-    "consumer": {"group_instance_id": "only", "group_protocol": "consumer"},
+    "consumer": {"group_protocol": "consumer"},
 }
-"""Settings by name. A static member that comes back need not wait until its former self is given up."""
+"""Settings by name. A static member of the classic protocol takes over from its killed self at once; in the
+consumer protocol nobody does before the session of the old one has run out."""
+
+GROUP_SETTINGS = (
+    "group.initial.rebalance.delay.ms=0",
+    "group.consumer.min.session.timeout.ms=1000",
+    "group.consumer.session.timeout.ms=1500",
+    "group.consumer.min.heartbeat.interval.ms=100",
+    "group.consumer.heartbeat.interval.ms=200",
+    "group.min.session.timeout.ms=1000",
+)
+"""For the broker: a killed member is missed soon."""
 
 
 def join(

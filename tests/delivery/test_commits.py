@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from examples.sqlite_offsets import Totals
 from tests.delivery.committing import WAYS
 from tests.delivery.control import client_settings
-from tests.delivery.joining import MEMBERSHIPS
+from tests.delivery.joining import GROUP_SETTINGS, MEMBERSHIPS
 from tests.delivery.reading import make_topics
 from tests.delivery.report import report
 from tests.delivery.seeds import Seeded
@@ -30,7 +30,7 @@ SOON_MS = 50
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("commits")
-    with Server(directory / "broker", "group.initial.rebalance.delay.ms=0") as server:
+    with Server(directory / "broker", *GROUP_SETTINGS) as server:
         make_topics(server.bootstrap_servers, 1, TOPIC)
         producer = Producer(client_settings(server.bootstrap_servers, linger_ms=5))
         for number in range(RECORDS):
@@ -102,7 +102,7 @@ def after(records: int) -> dict[str, int]:
     return {way: records // 2 + 1 if way == "any offset" else records for way in WAYS}
 
 
-@pytest.mark.parametrize("membership", MEMBERSHIPS)
+@pytest.mark.parametrize("membership", ["classic", "consumer"])
 @pytest.mark.parametrize("victim", ["client", "broker"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_kill_around_a_commit_leaves_the_group_where_it_was_or_where_it_was_put(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from riverlog.testing.history import check, describe, load
-from tests.delivery.joining import MEMBERSHIPS
+from tests.delivery.joining import GROUP_SETTINGS, MEMBERSHIPS
 from tests.delivery.reading import as_one_reader, fill, journals, make_topics, read_all
 from tests.delivery.report import report
 from tests.delivery.seeds import Seeded
@@ -20,7 +20,6 @@ from tests.delivery.workers import Worker, until
 PARTITIONS = 2
 RECORDS = 600
 TRANSACTIONAL_ID = "transformer"
-SETTINGS = ("group.initial.rebalance.delay.ms=0",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +151,11 @@ class Run:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "broker", *SETTINGS, program="tests.delivery.held_markers") as server:
+    with Server(tmp_path / "broker", *GROUP_SETTINGS, program="tests.delivery.held_markers") as server:
         yield server
 
 
-@pytest.mark.parametrize("membership", ["assigned"])
+@pytest.mark.parametrize("membership", ["classic"])
 def test_each_record_is_transformed_exactly_once_over_kills_in_every_state(
     server: Server, tmp_path: Path, chance: Seeded, membership: str
 ) -> None:
