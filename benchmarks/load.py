@@ -12,6 +12,7 @@ from riverlog.wire.framing import RequestHeader, encode_request
 from riverlog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from riverlog.wire.schema import Message
 
 Address = tuple[str, int]
 
@@ -39,7 +40,7 @@ class Frames:
         return _frame(ApiKey.FETCH, 11, request)
 
 
-def _frame(api_key: ApiKey, version: int, message: object) -> bytes:
+def _frame(api_key: ApiKey, version: int, message: Message) -> bytes:
     header = RequestHeader(api_key=api_key, api_version=version, correlation_id=1, client_id="bench")
     return encode_request(header, message)
 
