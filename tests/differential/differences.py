@@ -84,28 +84,19 @@ ALLOTTED = "allotted by the broker"
 
 NOT_YET = {
     "SaslHandshake": 17,
-    "DescribeAcls": 29,
-    "CreateAcls": 30,
-    "DeleteAcls": 31,
-    "AlterReplicaLogDirs": 34,
     "SaslAuthenticate": 36,
     "CreateDelegationToken": 38,
     "RenewDelegationToken": 39,
     "ExpireDelegationToken": 40,
     "DescribeDelegationToken": 41,
-    "ElectLeaders": 43,
-    "AlterPartitionReassignments": 45,
-    "ListPartitionReassignments": 46,
     "DescribeClientQuotas": 48,
     "AlterClientQuotas": 49,
     "DescribeUserScramCredentials": 50,
     "AlterUserScramCredentials": 51,
     "DescribeQuorum": 55,
-    "UpdateFeatures": 57,
     "UnregisterBroker": 64,
     "ConsumerGroupHeartbeat": 68,
     "ConsumerGroupDescribe": 69,
-    "ListConfigResources": 74,
     "ShareGroupHeartbeat": 76,
     "ShareGroupDescribe": 77,
     "ShareFetch": 78,
@@ -270,6 +261,13 @@ DIFFERENCES: tuple[Difference, ...] = (
     _born(
         "Fetch", (4, 18), "responses.partitions.records.base_timestamp{append time}", "the time of the marker"
     ),
+    _text("DescribeAcls", (1, 3), "error_message"),
+    _text("CreateAcls", (1, 3), "results.error_message"),
+    _text("DeleteAcls", (1, 3), "filter_results.error_message"),
+    _text("ElectLeaders", (0, 2), "replica_election_results.partition_result.error_message"),
+    _text("AlterPartitionReassignments", (0, 1), "responses.partitions.error_message"),
+    _text("UpdateFeatures", (0, 2), "error_message"),
+    _text("UpdateFeatures", (0, 1), "results.error_message"),
     _captured("WriteTxnMarkers", (1, 2), "markers.producer_id", "producer", ALLOTTED),
     _captured(
         "Fetch", (4, 18), "responses.partitions.aborted_transactions.producer_id", "producer", ALLOTTED

@@ -19,8 +19,11 @@ pytestmark = pytest.mark.xdist_group("differential")
 
 Json = Any
 
-CANNOT_SUCCEED = {("Produce", version) for version in range(3)}
-"""Offered so that old clients compress, and refused when used."""
+CANNOT_SUCCEED = {
+    *(("Produce", version) for version in range(3)),
+    *(("DescribeAcls", version) for version in range(1, 4)),
+}
+"""Offered so that old clients compress, and refused when used; and ACLs, which need an authorizer."""
 
 CANNOT_FAIL = {("ApiVersions", version) for version in range(3)}
 """A request without fields has nothing that could be wrong; a wrong header has no version."""

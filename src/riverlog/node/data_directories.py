@@ -15,7 +15,7 @@ from riverlog.broker.handlers.describe_log_dirs import DescribedDirectory
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.strays import stray_logs
 from riverlog.model.clock import Clock
-from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.log import Log
@@ -70,6 +70,22 @@ class DataDirectories:
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:
         return self._directory_of(topic_partition) is not None
+
+    def has_directory(self, path: str) -> bool:
+        return any(each.path == path for each in self._directories)
+
+    def place(self, topic_partition: TopicPartition, topic_id: UUID, path: str) -> ErrorCode:
+        """Let a log begin in one of the directories; one that has files already is not moved."""
+        present = self._directory_of(topic_partition)
+        if present is not None:
+            return ErrorCode.NONE if present.path == path else ErrorCode.POLICY_VIOLATION
+        wanted = next(each for each in self._directories if each.path == path)
+        try:
+            wanted.create(topic_partition, topic_id)
+        except (StorageError, DiskFullError) as error:
+            _logger.error("%s cannot be created in %s: %s", topic_partition, path, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
         directory = self._directory_of(topic_partition)

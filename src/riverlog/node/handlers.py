@@ -6,23 +6,32 @@ from collections.abc import Callable, Mapping
 from riverlog.broker.fetch_reads import FetchReader
 from riverlog.broker.fetch_sessions import FetchSessions
 from riverlog.broker.handlers.alter_configs import AlterConfigsHandler
+from riverlog.broker.handlers.alter_partition_reassignments import AlterPartitionReassignmentsHandler
+from riverlog.broker.handlers.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from riverlog.broker.handlers.config_alterations import ConfigAlterations
+from riverlog.broker.handlers.create_acls import CreateAclsHandler
 from riverlog.broker.handlers.create_partitions import CreatePartitionsHandler
 from riverlog.broker.handlers.create_topics import CreateTopicsHandler
+from riverlog.broker.handlers.delete_acls import DeleteAclsHandler
 from riverlog.broker.handlers.delete_records import DeleteRecordsHandler
 from riverlog.broker.handlers.delete_topics import DeleteTopicsHandler
+from riverlog.broker.handlers.describe_acls import DescribeAclsHandler
 from riverlog.broker.handlers.describe_cluster import DescribeClusterHandler
 from riverlog.broker.handlers.describe_configs import DescribeConfigsHandler
-from riverlog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler, LogDirectories
+from riverlog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from riverlog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from riverlog.broker.handlers.elect_leaders import ElectLeadersHandler
 from riverlog.broker.handlers.fetch import FetchHandler
 from riverlog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from riverlog.broker.handlers.init_producer_id import InitProducerIdHandler
+from riverlog.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from riverlog.broker.handlers.list_offsets import ListOffsetsHandler
+from riverlog.broker.handlers.list_partition_reassignments import ListPartitionReassignmentsHandler
 from riverlog.broker.handlers.log_levels import LogLevels
 from riverlog.broker.handlers.metadata import MetadataHandler
 from riverlog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from riverlog.broker.handlers.produce import ProduceHandler
+from riverlog.broker.handlers.update_features import UpdateFeaturesHandler
 from riverlog.broker.route import Handler, Route
 from riverlog.broker.routes import routes_of
 from riverlog.controller.controller import Controller
@@ -34,6 +43,7 @@ from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.metrics import Metrics
 from riverlog.node.coordinators import Coordinators
+from riverlog.node.data_directories import DataDirectories
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.create_topics import CreatableTopicConfigs
@@ -49,7 +59,7 @@ def make_routes(
     controller: Controller,
     producer_ids: ProducerIds,
     coordinators: Coordinators,
-    directories: LogDirectories,
+    directories: DataDirectories,
     layers: Callable[[], BrokerLayers],
     clock: Clock,
     metrics: Metrics,
@@ -79,6 +89,15 @@ def make_routes(
         ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(follower, layers, log_levels, config.node_id),
         ApiKey.ALTER_CONFIGS: AlterConfigsHandler(alterations),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(alterations),
+        ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(follower),
+        ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(follower, directories),
+        ApiKey.ELECT_LEADERS: ElectLeadersHandler(follower),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(follower),
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsHandler(),
+        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(),
+        ApiKey.DESCRIBE_ACLS: DescribeAclsHandler(),
+        ApiKey.CREATE_ACLS: CreateAclsHandler(),
+        ApiKey.DELETE_ACLS: DeleteAclsHandler(),
         **coordinators.handlers(controller),
     }
     return routes_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.differential.sequences import (
     alter_configs,
     api_versions,
+    cluster_administration,
     create_partitions,
     create_topics,
     delete_records,
@@ -24,6 +25,7 @@ from tests.differential.sequences import (
     metadata,
     offset_for_leader_epoch,
     offsets,
+    partition_administration,
     produce,
     produce_batches,
     produce_idempotent,
@@ -59,6 +61,8 @@ _MODULES = (
     transaction_offsets,
     offsets,
     groups,
+    partition_administration,
+    cluster_administration,
 )
 
 SCRIPTS: list[Script] = [script for module in _MODULES for script in module.scripts()]

@@ -46,6 +46,15 @@ VERSIONS = {
     "DescribeTransactions": range(1),
     "ListTransactions": range(3),
     "DescribeProducers": range(1),
+    "DescribeAcls": range(1, 4),
+    "CreateAcls": range(1, 4),
+    "DeleteAcls": range(1, 4),
+    "AlterReplicaLogDirs": range(1, 3),
+    "ElectLeaders": range(3),
+    "AlterPartitionReassignments": range(2),
+    "ListPartitionReassignments": range(1),
+    "UpdateFeatures": range(3),
+    "ListConfigResources": range(2),
 }
 """The versions that are played; Produce 0-2 exist only to be refused, see ``produce``."""
 

@@ -11,6 +11,16 @@ from tests.differential.steps import Call, Script, Step, append, truncate
 
 Json = Any
 
+_ACL_FILTER: Json = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+
 _SAMPLES: Mapping[str, Json] = {
     "Produce": {
         "acks": -1,
@@ -165,6 +175,38 @@ _SAMPLES: Mapping[str, Json] = {
     "DescribeTransactions": {"transactional_ids": []},
     "ListTransactions": {"state_filters": ["Bogus"], "producer_id_filters": []},
     "DescribeProducers": {"topics": [{"name": "nowhere", "partition_indexes": [0]}]},
+    "DescribeAcls": _ACL_FILTER,
+    "CreateAcls": {
+        "creations": [
+            {
+                "resource_type": 2,
+                "resource_name": "nowhere",
+                "resource_pattern_type": 3,
+                "principal": "User:nobody",
+                "host": "*",
+                "operation": 3,
+                "permission_type": 3,
+            }
+        ]
+    },
+    "DeleteAcls": {"filters": [_ACL_FILTER]},
+    "AlterReplicaLogDirs": {
+        "dirs": [{"path": "/nowhere", "topics": [{"name": "nowhere", "partitions": [0]}]}]
+    },
+    "ElectLeaders": {"topic_partitions": [{"topic": "nowhere", "partitions": [0]}], "timeout_ms": 1000},
+    "AlterPartitionReassignments": {
+        "topics": [{"name": "nowhere", "partitions": [{"partition_index": 0, "replicas": [1]}]}],
+        "timeout_ms": 1000,
+    },
+    "ListPartitionReassignments": {
+        "topics": [{"name": "nowhere", "partition_indexes": [0]}],
+        "timeout_ms": 1000,
+    },
+    "UpdateFeatures": {
+        "feature_updates": [{"feature": "no.such.feature", "max_version_level": 1}],
+        "timeout_ms": 1000,
+    },
+    "ListConfigResources": {"resource_types": [99]},
 }
 
 _OF_GROUPS = {

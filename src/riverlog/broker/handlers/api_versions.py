@@ -1,15 +1,14 @@
 """ApiVersions 0-4: which APIs and versions are served, and which features are in force.
 
 A version that is not known is answered in version 0 with UNSUPPORTED_VERSION and the range of this API
-alone, as Apache Kafka answers, so that any client can find common ground. Of Kafka's features those are
-advertised that exist here and that clients act on; the others belong to KRaft.
+alone, as Apache Kafka answers, so that any client can find common ground.
 """
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from riverlog.broker.context import Parts, RequestContext
+from riverlog.broker.features import FEATURES
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.apis import APIS, Api, ApiKey
 from riverlog.wire.framing import encode_response
@@ -29,17 +28,6 @@ _FEATURES_EPOCH = 1
 
 _MAY_BEGIN_AT_0_SINCE = 4
 """Clients of before stumble over a feature whose versions begin at 0, so Kafka leaves it out."""
-
-
-class Feature(NamedTuple):
-    name: str
-    max_version: int
-    in_force: int
-
-
-FEATURES = (Feature("group.version", 1, 1), Feature("transaction.version", 2, 2))
-"""`group.version` 1 says that groups of the consumer protocol are served (KIP-848),
-`transaction.version` 2 lets clients count on an epoch for each transaction (KIP-890)."""
 
 
 class ApiVersionsHandler:
