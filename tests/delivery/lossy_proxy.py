@@ -64,15 +64,17 @@ class LossyProxy:
         assert task is not None
         assert self.target is not None
         self._connections.add(task)
-        upstream_reader, upstream_writer = await asyncio.open_connection(*self.target)
-        replies = asyncio.create_task(self._pass_on(upstream_reader, writer))
         try:
-            await self._pass_requests(reader, upstream_writer, upstream_reader, replies)
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            upstream_reader, upstream_writer = await asyncio.open_connection(*self.target)
+            replies = asyncio.create_task(self._pass_on(upstream_reader, writer))
+            try:
+                await self._pass_requests(reader, upstream_writer, upstream_reader, replies)
+            finally:
+                replies.cancel()
+                upstream_writer.close()
+        except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass  # Either side has gone, or the test is over.
         finally:
-            replies.cancel()
-            upstream_writer.close()
             writer.close()
             self._connections.discard(task)
 
