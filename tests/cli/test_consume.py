@@ -196,9 +196,6 @@ def _start(riverlog: CommandLine, *arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.xfail(
-    "RIVERLOG_TEST_BOOTSTRAP" not in os.environ, reason="the broker keeps no groups yet; Apache Kafka does"
-)
 def test_a_group_begins_where_it_stopped(riverlog: CommandLine, digits: str) -> None:
     options = (
         "consume",

@@ -29,6 +29,7 @@ from tests.conformance.clients.interface import (
 
 __all__ = [
     "AIOKafkaAdminClient",
+    "AIOKafkaConsumer",
     "AioKafka",
     "ConfigResource",
     "ConfigResourceType",

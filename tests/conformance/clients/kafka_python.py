@@ -21,6 +21,7 @@ __all__ = [
     "ConfigResource",
     "ConfigResourceType",
     "KafkaAdminClient",
+    "KafkaConsumer",
     "KafkaError",
     "KafkaPython",
     "OffsetSpec",

@@ -1,13 +1,13 @@
 """Consumer groups of both protocols and the topic that keeps their offsets."""
 
 TABLE = """
-group.min.session.timeout.ms  int  6000  -  medium  read-only  planned
+group.min.session.timeout.ms  int  6000  -  medium  read-only  works
     Shortest session timeout that a member of a classic group may ask for.
-group.max.session.timeout.ms  int  1800000  -  medium  read-only  planned
+group.max.session.timeout.ms  int  1800000  -  medium  read-only  works
     Longest session timeout that a member of a classic group may ask for.
-group.initial.rebalance.delay.ms  int  3000  -  medium  read-only  planned
+group.initial.rebalance.delay.ms  int  3000  -  medium  read-only  works
     How long the first rebalance of an empty classic group waits for more members.
-group.max.size  int  2147483647  >=1  medium  read-only  planned
+group.max.size  int  2147483647  >=1  medium  read-only  works
     Most members of a classic group.
 group.coordinator.rebalance.protocols  list  \
       classic,consumer,streams  consumer|classic|share|streams  medium  read-only  planned
