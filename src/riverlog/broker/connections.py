@@ -45,7 +45,8 @@ class Connections:
         metrics: Metrics,
     ) -> None:
         self._answering = answering
-        self._limits = limits
+        self.limits = limits
+        """May be replaced; connections that are there already stay."""
         self._memory = memory
         self._cold_reader = cold_reader
         self._clock = clock
@@ -63,8 +64,8 @@ class Connections:
 
     def accept(self, socket: Socket, listener_name: str) -> None:
         host = socket.peer.host
-        allowed = self._limits.per_address_overrides.get(host, self._limits.per_address_max)
-        if len(self._open) >= self._limits.connections_max or self._per_address[host] >= allowed:
+        allowed = self.limits.per_address_overrides.get(host, self.limits.per_address_max)
+        if len(self._open) >= self.limits.connections_max or self._per_address[host] >= allowed:
             self._refused.add()
             self._complaints.complain("refused %s: there are too many connections", socket.peer)
             socket.close()
@@ -78,7 +79,7 @@ class Connections:
             self._answering,
             self._memory,
             self._cold_reader,
-            frame_bytes_max=self._limits.request_bytes_max,
+            frame_bytes_max=self.limits.request_bytes_max,
             on_closed=self._on_closed,
         )
         self._open[connection] = None
@@ -91,7 +92,7 @@ class Connections:
                 continue  # By what another's end has set free.
             self._open.move_to_end(connection)
             silent_s = now_s - connection.last_active_s
-            idle_ms_max = self._limits.idle_ms_max
+            idle_ms_max = self.limits.idle_ms_max
             if idle_ms_max is not None and connection.is_idle and silent_s * 1000 > idle_ms_max:
                 connection.close("idle")
             elif self._memory.is_short and connection.holds_memory and silent_s > _STALLED_S:

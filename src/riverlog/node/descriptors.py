@@ -9,12 +9,15 @@ _RESERVED = 64
 class DescriptorShares:
     """Half for segment and index files, the rest for connections; settings can only lower a share."""
 
-    def __init__(self, open_files_max: int | None, connections_max: int) -> None:
+    def __init__(self, open_files_max: int | None) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         available = max(limit - _RESERVED, 16)
         share = available // 2
         self.open_files = share if open_files_max is None else max(min(open_files_max, share), 2)
-        self.connections = min(connections_max, available - self.open_files)
+        self._connections = available - self.open_files
+
+    def connections_under(self, connections_max: int) -> int:
+        return min(connections_max, self._connections)
 
 
 def raise_limit() -> None:

@@ -7,7 +7,7 @@ from riverlog.model.config.alter import Refused, check_topic
 from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.settings import Settings
-from riverlog.model.config.slices import LogConfig
+from riverlog.model.config.slices import LogConfig, ServerConfig
 from riverlog.model.ids import NodeId
 
 
@@ -32,6 +32,12 @@ class LiveConfig:
                 self._settings, dynamic_default=altered[0], dynamic_broker=altered[1]
             )
         return self._for_all_topics.with_overrides(image.topic_config(topic))
+
+    def server_config(self, image: ClusterImage) -> ServerConfig:
+        dynamic_default, dynamic_broker = self._altered_in(image)
+        return ServerConfig.from_settings(
+            self._settings, dynamic_default=dynamic_default, dynamic_broker=dynamic_broker
+        )
 
     def cleaner_config(self, image: ClusterImage) -> CleanerConfig:
         dynamic_default, dynamic_broker = self._altered_in(image)

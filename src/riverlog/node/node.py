@@ -22,6 +22,7 @@ from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
 from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.payloads import parse_uuid
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
@@ -73,7 +74,7 @@ class Node:
         self._clock = clock or SystemClock()
         self._network = network or _network(settings, self.config)
         self._live_config = LiveConfig(settings, self.config.node_id)
-        self._shares = DescriptorShares(self.config.open_files_max, self.config.max_connections)
+        self._shares = DescriptorShares(self.config.open_files_max)
         self._stack = AsyncExitStack()
         self._is_clean = True
         self._door: FrontDoor | None = None
@@ -206,13 +207,14 @@ class Node:
         self._stack.callback(cold_reader.close)
         self._connections = Connections(
             Dispatcher(routes, self._clock, self.metrics),
-            self._limits(),
+            self._limits(follower.image),
             memory=ReceiveMemory(self.config.queued_request_bytes_max or _RECEIVE_BUDGET_BYTES),
             cold_reader=cold_reader,
             clock=self._clock,
             metrics=self.metrics,
         )
         self._stack.callback(self._connections.close)
+        follower.subscribe(self._follow_limits)
         self._door = FrontDoor(self._network, self._connections)
         self._stack.callback(self._door.close)
         self._door.bind(self.config.listeners, self.config.advertised_listeners)
@@ -269,11 +271,15 @@ class Node:
         idle_ms = self.config.connections_max_idle_ms
         return _IDLE_SCAN_MS if idle_ms is None else max(min(idle_ms // 4, _IDLE_SCAN_MS), 100)
 
-    def _limits(self) -> ConnectionLimits:
-        config = self.config
+    def _follow_limits(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.configs is not new.configs:
+            self._connections.limits = self._limits(new)
+
+    def _limits(self, image: ClusterImage) -> ConnectionLimits:
+        config = self._live_config.server_config(image)
         return ConnectionLimits(
             request_bytes_max=config.socket_request_bytes_max,
-            connections_max=self._shares.connections,
+            connections_max=self._shares.connections_under(config.max_connections),
             per_address_max=config.max_connections_per_ip,
             per_address_overrides=config.max_connections_per_ip_overrides,
             idle_ms_max=config.connections_max_idle_ms,
