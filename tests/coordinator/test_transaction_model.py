@@ -48,7 +48,7 @@ class TransactionMachine(RuleBasedStateMachine):
         present = Producer(50, epoch)
         self.bench.put(Transaction(NAME, TransactionState.EMPTY, present, TIMEOUT_MS, self.bench.now_ms))
         self.seen.append(present)
-        self.owner = present if epoch < EPOCH_MAX - 1 else None
+        self.owner = present
 
     @rule(two_phase=st.booleans())
     def take_over(self, two_phase: bool) -> None:

@@ -28,6 +28,7 @@ def scripts() -> list[Script]:
     made += [Script("TxnOffsetCommit", f"refusals, version {v}", _offset_refusals(v)) for v in range(6)]
     made += [Script("ListTransactions", f"filters, version {v}", _list(v)) for v in range(3)]
     made += [Script("WriteTxnMarkers", f"version {v}", _markers(v)) for v in (1, 2)]
+    made.append(Script("WriteTxnMarkers", "of transactions of version 2", _strict_markers()))
     return [
         *made,
         Script("DescribeTransactions", "states", _describe()),
@@ -259,5 +260,38 @@ def _markers(version: int) -> list[Step]:
         marked(here, producer_epoch=2, coordinator_epoch=6),
         produce(11, name, numbered(2, "late"), transactional_id=name),
         marked(here, producer_id=900803, transaction_result=True),
+        read(name),
+    ]
+
+
+def _strict_markers() -> list[Step]:
+    """Where each transaction has an epoch of its own, its marker must be ahead of what it ends (KIP-890)."""
+    name = "strict-markers"
+
+    def marked(epoch: int, **more: Json) -> Call:
+        marker: dict[str, Json] = {
+            "producer_id": _ME,
+            "producer_epoch": epoch,
+            "transaction_result": True,
+            "topics": [{"name": name, "partition_indexes": [0]}],
+            "coordinator_epoch": 0,
+            "transaction_version": 2,
+        }
+        return Call("WriteTxnMarkers", 2, {"markers": [marker | more]})
+
+    return [
+        *created(name),
+        *begun(name),
+        marked(0),
+        marked(0),
+        produce(12, name, numbered(0, "a", epoch=0), transactional_id=name),
+        marked(0),
+        read(name),
+        marked(1),
+        marked(1),
+        marked(0),
+        marked(1, transaction_version=0),
+        marked(1, transaction_version=1),
+        marked(3),
         read(name),
     ]

@@ -29,6 +29,7 @@ class WriteTxnMarkersHandler:
             Producer(wanted.producer_id, wanted.producer_epoch),
             wanted.coordinator_epoch,
             wanted.transaction_result,
+            wanted.transaction_version,
         )
         written = [
             (

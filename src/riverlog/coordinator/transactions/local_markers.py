@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.hosted_shard import Answer
 from riverlog.coordinator.transactions.markers import Marker, Written
+from riverlog.coordinator.transactions.transaction import VERSION_2
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
@@ -42,6 +43,8 @@ class LocalMarkerWriter:
             return _settled(found)
         if (error := found.refusal()) is not None:
             return _settled(error)
+        if _is_late(found, marker):
+            return _settled(ErrorCode.INVALID_PRODUCER_EPOCH)
         if may_be_written and _is_written(found, marker):
             return _when_committed(found, found.log.log_end_offset)
         if partition.topic == OFFSETS_TOPIC:
@@ -65,6 +68,17 @@ class LocalMarkerWriter:
         if isinstance(outcome, NotWritten):
             return _settled(outcome.error)
         return _when_committed(partition, outcome.end_offset)
+
+
+def _is_late(partition: Partition, marker: Marker) -> bool:
+    """Each end of version 2 raises the epoch, so what is open in the marker's own epoch is the next one."""
+    entry = partition.log.producers.get(marker.producer.producer_id)
+    return (
+        marker.client_version >= VERSION_2
+        and entry is not None
+        and entry.epoch == marker.producer.producer_epoch
+        and entry.transaction_first_offset is not None
+    )
 
 
 def _is_written(partition: Partition, marker: Marker) -> bool:

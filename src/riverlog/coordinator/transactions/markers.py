@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.states import TransactionState
-from riverlog.coordinator.transactions.transaction import Transaction
+from riverlog.coordinator.transactions.transaction import VERSION_1, Transaction
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 
@@ -32,6 +32,7 @@ class Marker(NamedTuple):
     producer: Producer
     coordinator_epoch: int
     commit: bool
+    client_version: int = VERSION_1
 
 
 class MarkerWriter(Protocol):
@@ -51,7 +52,8 @@ class Work:
     @property
     def marker(self) -> Marker:
         commit = self.transaction.state is TransactionState.PREPARE_COMMIT
-        return Marker(self.transaction.producer, self.coordinator_epoch, commit)
+        version = self.transaction.client_version
+        return Marker(self.transaction.producer, self.coordinator_epoch, commit, version)
 
 
 class MarkerSender:
