@@ -1,4 +1,4 @@
-"""confluent-kafka with `group.protocol=consumer`: sharing, committing, rebalancing, over restarts and kills."""
+"""confluent-kafka with `group.protocol=consumer`: sharing, committing, rebalancing, restarts and kills."""
 
 import subprocess
 import sys

@@ -7,8 +7,7 @@ groups have been checked against the current topics. Not here: how a heartbeat i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Protocol
 
 from riverlog.coordinator.effects import (
     NOTHING,
@@ -20,11 +19,14 @@ from riverlog.coordinator.effects import (
     Token,
 )
 from riverlog.coordinator.groups import consumer_heartbeat as heartbeats
+from riverlog.coordinator.groups.classic_kind import ClassicGroups
 from riverlog.coordinator.groups.consumer_description import Description, describe
 from riverlog.coordinator.groups.consumer_draft import Draft
 from riverlog.coordinator.groups.consumer_group import ConsumerGroup
 from riverlog.coordinator.groups.consumer_member import ConsumerMember, MemberState
 from riverlog.coordinator.groups.consumer_membership import ConsumerMembership
+from riverlog.coordinator.groups.consumer_migration import called_back, go_down, go_up, may_go_down, may_go_up
+from riverlog.coordinator.groups.consumer_reconciliation import Claimed
 from riverlog.coordinator.groups.consumer_regexes import write_matches
 from riverlog.coordinator.groups.consumer_requests import (
     JOIN,
@@ -36,6 +38,17 @@ from riverlog.coordinator.groups.consumer_requests import (
     Refusal,
 )
 from riverlog.coordinator.groups.consumer_rules import GroupRules, rules_for
+from riverlog.coordinator.groups.consumer_timers import (
+    RegexTimer,
+    RejoinTimer,
+    RevocationTimer,
+    SessionTimer,
+    SyncTimer,
+    no_timers,
+    regex_timer,
+    timers_after,
+    timers_of,
+)
 from riverlog.coordinator.groups.consumer_topics import metadata_hash
 from riverlog.coordinator.groups.membership import Group
 from riverlog.coordinator.records_format.formats import GroupRecord
@@ -44,40 +57,13 @@ from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.schema import Message
 
-_RESOLVE_INTERVAL_MS: Final = 1_000
-"""The expressions of a group are not looked at more often."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionTimer:
-    """The member has not been heard of for too long."""
-
-    group_id: str
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RevocationTimer:
-    """The member has taken too long to give partitions up."""
-
-    group_id: str
-    member_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RegexTimer:
-    """Time to look which topics the members' expressions match."""
-
-    group_id: str
-
 
 class GroupsShard(Protocol):
     """The shard, as far as this kind of group needs it."""
 
     config: GroupConfig
     image: ClusterImage
-
-    def group(self, group_id: str) -> Group | None: ...
+    classic: ClassicGroups
 
 
 class ConsumerGroups:
@@ -102,6 +88,14 @@ class ConsumerGroups:
     @property
     def groups(self) -> Mapping[str, ConsumerGroup]:
         return self._groups
+
+    @property
+    def config(self) -> GroupConfig:
+        return self._shard.config
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._shard.image
 
     @property
     def default_assignor(self) -> str:
@@ -130,21 +124,22 @@ class ConsumerGroups:
         """Members get a fresh session."""
         timers: list[SetTimer] = []
         for group in self._groups.values():
-            for member in group.members.values():
-                timers += self._timers_of(group.group_id, member)
-            timers += _regex_timer(group, now_ms)
+            timers += self._timers_of_all(group)
+            timers += regex_timer(group, now_ms)
         return Effects(timers=tuple(timers))
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects | None:
         match key:
-            case SessionTimer(group_id, member_id):
-                return self._expel(group_id, member_id)
+            case SessionTimer(group_id, member_id) | RejoinTimer(group_id, member_id):
+                return self.expel(group_id, [member_id], now_ms)
+            case SyncTimer(group_id, member_id):
+                return self.expel(group_id, [member_id], now_ms)
             case RevocationTimer(group_id, member_id):
                 group = self._groups.get(group_id)
                 member = None if group is None else group.members.get(member_id)
                 if member is None or member.state is not MemberState.UNREVOKED_PARTITIONS:
                     return NOTHING
-                return self._expel(group_id, member_id)
+                return self.expel(group_id, [member_id], now_ms)
             case RegexTimer(group_id):
                 return self._resolve(group_id, now_ms)
             case _:
@@ -159,23 +154,24 @@ class ConsumerGroups:
         if old.topics.keys() == new.topics.keys():
             return NOTHING
         return Effects(
-            timers=tuple(timer for group in self._groups.values() for timer in _regex_timer(group, now_ms))
+            timers=tuple(timer for group in self._groups.values() for timer in regex_timer(group, now_ms))
         )
 
     def decide_heartbeat(self, token: Token[HeartbeatReply], beat: Heartbeat, now_ms: int) -> Effects:
         """Reply what the member is to do, or why it is refused."""
         if beat.epoch in (LEAVE, LEAVE_FOR_A_WHILE):
-            return self._leave(token, beat)
-        draft = self._draft_for(beat)
-        if isinstance(draft, Refusal):
-            return _answer(token, draft)
+            return self._leave(token, beat, now_ms)
+        found = self._draft_for(beat, now_ms)
+        if isinstance(found, Refusal):
+            return _answer(token, found)
+        draft, migration = found
         members = draft.group.members
         if len(members) >= self._shard.config.consumer_group_size_max and beat.member_id not in members:
             return _answer(token, Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, "The group is full."))
         before = heartbeats.find_member(draft, beat)
         if isinstance(before, Refusal):
             return _answer(token, before)
-        return self._beat(token, draft, before, beat, now_ms)
+        return migration + self._beat(token, draft, before, beat, now_ms)
 
     def describe(self, group_id: str) -> Description | ErrorCode:
         group = self._groups.get(group_id)
@@ -189,53 +185,66 @@ class ConsumerGroups:
         beat: Heartbeat,
         now_ms: int,
     ) -> Effects:
-        image, rules = self._shard.image, self._rules(beat.group_id)
         if (refusal := heartbeats.refuse_regex(before, beat)) is not None:
             return _answer(token, refusal)
         member = heartbeats.update_member(draft, before, beat)
-        has_changed = member.topics != before.topics or member.regex != before.regex
-        # A new expression counts when it is resolved; until then it would only be a detour.
-        is_known = has_changed and (not member.regex or member.regex in draft.group.regexes)
-        if (is_known or member.topics != before.topics) or beat.group_id not in self._checked:
-            heartbeats.raise_epoch(
-                draft, image, subscription_changed=is_known or member.topics != before.topics
-            )
-            if not draft.records:
-                self._checked.add(beat.group_id)
-        heartbeats.renew_target(
-            draft,
-            image,
-            self.default_assignor,
-            interval_ms=rules.assignment_interval_ms,
-            now_ms=now_ms,
-        )
-        after = heartbeats.step(draft, member, image, beat.owned, subscription_changed=has_changed)
+        after = self.settle(draft, before, member, beat.owned, now_ms)
         if isinstance(after, Refusal):
             return _answer(token, after)
         is_news = beat.epoch == JOIN or beat.is_full or after.assigned.items() != before.assigned.items()
+        rules = self.rules_for(beat.group_id)
         reply = Beaten(
             after.member_id,
             after.epoch,
             rules.heartbeat_interval_ms,
             {topic: tuple(sorted(epochs)) for topic, epochs in after.assigned.items()} if is_news else None,
         )
-        timers: list[SetTimer | CancelTimer] = [*self._timers_after(beat.group_id, before, after)]
-        if has_changed and member.regex and not is_known:
-            timers += _regex_timer(draft.group, now_ms)
+        timers: list[SetTimer | CancelTimer] = [
+            *timers_after(beat.group_id, before, after, rules.session_timeout_ms)
+        ]
+        if not heartbeats.is_resolved(draft.group, after):
+            timers += regex_timer(draft.group, now_ms)
         return Effects(draft.records, (Reply(token, reply),), tuple(timers))
 
-    def _draft_for(self, beat: Heartbeat) -> Draft | Refusal:
+    def settle(
+        self,
+        draft: Draft,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        claimed: Claimed | None,
+        now_ms: int,
+    ) -> ConsumerMember | Refusal:
+        group_id = draft.group.group_id
+        around = heartbeats.Surroundings(
+            self._shard.image,
+            self.default_assignor,
+            self.rules_for(group_id).assignment_interval_ms,
+            now_ms,
+            group_id in self._checked,
+        )
+        after = heartbeats.settle(draft, before, member, claimed, around)
+        if not draft.records:
+            self._checked.add(group_id)
+        return after
+
+    def _draft_for(self, beat: Heartbeat, now_ms: int) -> tuple[Draft, Effects] | Refusal:
+        """The group that the member is in or joins, and what comes of its changing to this protocol."""
         group = self._groups.get(beat.group_id)
         if group is not None:
-            return Draft(group)
+            return Draft(group), NOTHING
         if beat.epoch != JOIN:
             return _no_group(beat.group_id)
-        other = self._shard.group(beat.group_id)
-        if other is not None and not other.is_empty:
+        classic = self._shard.classic.get(beat.group_id)
+        if classic is None or classic.is_empty:
+            former = () if classic is None else classic.tombstones()
+            return Draft(ConsumerGroup(beat.group_id), *former), NOTHING
+        if not may_go_up(classic, self._shard.config):
             return _no_group(beat.group_id)
-        return Draft(ConsumerGroup(beat.group_id), *(() if other is None else other.tombstones()))
+        draft = go_up(classic, self._shard.image, now_ms)
+        timers = self._timers_of_all(draft.group)
+        return draft, called_back(classic) + Effects(timers=timers)
 
-    def _leave(self, token: Token[HeartbeatReply], beat: Heartbeat) -> Effects:
+    def _leave(self, token: Token[HeartbeatReply], beat: Heartbeat, now_ms: int) -> Effects:
         group = self._groups.get(beat.group_id)
         if group is None:
             return _answer(token, _no_group(beat.group_id))
@@ -247,20 +256,39 @@ class ConsumerGroups:
             return _answer(token, refusal or heartbeats.unknown_member(beat.group_id, beat.member_id))
         reply = Effects(replies=(Reply(token, Beaten(beat.member_id, beat.epoch)),))
         if beat.epoch == LEAVE:
-            return self._expel(beat.group_id, beat.member_id) + reply
+            return self.expel(beat.group_id, [beat.member_id], now_ms) + reply
         draft = Draft(group)
         draft.write_assignment(heartbeats.away(member))
         return reply + Effects(draft.records, timers=(CancelTimer(_revocation(beat)),))
 
-    def _expel(self, group_id: str, member_id: str) -> Effects:
-        """The member is gone: the rest of the group shares what it had."""
+    def expel(self, group_id: str, member_ids: Iterable[str], now_ms: int) -> Effects:
+        """Members are gone: the rest of the group shares what they had."""
         group = self._groups.get(group_id)
-        if group is None or member_id not in group.members:
+        gone = [] if group is None else [each for each in member_ids if each in group.members]
+        if group is None or not gone:
             return NOTHING
+        image = self._shard.image
         draft = Draft(group)
-        draft.remove_member(member_id)
-        draft.bump_epoch(metadata_hash(draft.group.subscribed_topics(), self._shard.image))
-        return Effects(draft.records, timers=_no_timers(group_id, member_id))
+        for member_id in gone:
+            draft.remove_member(member_id)
+        timers = tuple(timer for each in gone for timer in no_timers(group_id, each))
+        if may_go_down(draft.group, self._shard.config):
+            return self.go_down(draft, now_ms) + Effects(timers=timers)
+        draft.bump_epoch(metadata_hash(draft.group.subscribed_topics(), image))
+        return Effects(draft.records, timers=timers)
+
+    def go_down(self, draft: Draft, now_ms: int) -> Effects:
+        """Only members of the classic protocol are left, so it is theirs again."""
+        group_id, members = draft.group.group_id, tuple(draft.group.members)
+
+        def adopt(shard: Any, error: ErrorCode | None, now_ms: int) -> Effects:
+            return NOTHING if error is not None else shard.classic.decide_adopted(group_id, now_ms)
+
+        return Effects(
+            go_down(draft, self._shard.image, now_ms),
+            timers=tuple(timer for each in members for timer in no_timers(group_id, each)),
+            follow_up=adopt,
+        )
 
     def _resolve(self, group_id: str, now_ms: int) -> Effects:
         group = self._groups.get(group_id)
@@ -270,44 +298,20 @@ class ConsumerGroups:
         write_matches(draft, self._shard.image, now_ms)
         return Effects(draft.records)
 
-    def _rules(self, group_id: str) -> GroupRules:
+    def rules_for(self, group_id: str) -> GroupRules:
         return rules_for(group_id, self._shard.config, self._shard.image)
 
-    def _timers_after(
-        self, group_id: str, before: ConsumerMember, after: ConsumerMember
-    ) -> tuple[SetTimer | CancelTimer, ...]:
-        session, *revocation = self._timers_of(group_id, after)
-        if after.has_same_assignment(before):
-            return (session,)
-        if revocation:
-            return (session, *revocation)
-        return (session, CancelTimer(RevocationTimer(group_id, after.member_id)))
-
-    def _timers_of(self, group_id: str, member: ConsumerMember) -> tuple[SetTimer, ...]:
-        session_ms = self._rules(group_id).session_timeout_ms
-        session = SetTimer(SessionTimer(group_id, member.member_id), session_ms)
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            return (session,)
-        revocation = SetTimer(RevocationTimer(group_id, member.member_id), member.rebalance_timeout_ms)
-        return (session, revocation)
-
-
-def _regex_timer(group: ConsumerGroup, now_ms: int) -> tuple[SetTimer, ...]:
-    if not group.wanted_regexes():
-        return ()
-    latest_ms = max((each.resolved_ms for each in group.regexes.values()), default=0)
-    return (SetTimer(RegexTimer(group.group_id), max(0, latest_ms + _RESOLVE_INTERVAL_MS - now_ms)),)
+    def _timers_of_all(self, group: ConsumerGroup) -> tuple[SetTimer, ...]:
+        session_ms = self.rules_for(group.group_id).session_timeout_ms
+        return tuple(
+            timer
+            for member in group.members.values()
+            for timer in timers_of(group.group_id, member, session_ms)
+        )
 
 
 def _revocation(beat: Heartbeat) -> RevocationTimer:
     return RevocationTimer(beat.group_id, beat.member_id)
-
-
-def _no_timers(group_id: str, member_id: str) -> tuple[CancelTimer, ...]:
-    return (
-        CancelTimer(SessionTimer(group_id, member_id)),
-        CancelTimer(RevocationTimer(group_id, member_id)),
-    )
 
 
 def _no_group(group_id: str) -> Refusal:

@@ -5,7 +5,7 @@ group's epoch if its subscriptions or topics have changed, compute a new target 
 member nearer to its target.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from riverlog.coordinator.groups import consumer_records as records
 from riverlog.coordinator.groups.consumer_draft import Draft
@@ -75,10 +75,10 @@ def _find_static(draft: Draft, beat: Heartbeat, instance_id: str) -> ConsumerMem
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"The instance {instance_id} is still in the group. It must leave first, or time out.",
         )
-    return _put_in_place_of(draft, away, beat.member_id)
+    return put_in_place_of(draft, away, beat.member_id)
 
 
-def _put_in_place_of(draft: Draft, away: ConsumerMember, member_id: str) -> ConsumerMember:
+def put_in_place_of(draft: Draft, away: ConsumerMember, member_id: str) -> ConsumerMember:
     """The instance comes back under a new member id and finds everything as it was."""
     group_id, target = draft.group.group_id, draft.group.target_of(away.member_id)
     back = replace(away, member_id=member_id, epoch=JOIN, previous_epoch=JOIN, state=MemberState.STABLE)
@@ -141,23 +141,53 @@ def update_member(draft: Draft, member: ConsumerMember, beat: Heartbeat) -> Cons
     return updated
 
 
-def raise_epoch(draft: Draft, image: ClusterImage, *, subscription_changed: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a group cannot know by itself."""
+
+    image: ClusterImage
+    default_assignor: str
+    assignment_interval_ms: int
+    now_ms: int
+    is_checked: bool
+    """The topics are those of the group's hash."""
+
+
+def settle(
+    draft: Draft,
+    before: ConsumerMember,
+    member: ConsumerMember,
+    claimed: Claimed | None,
+    around: Surroundings,
+) -> ConsumerMember | Refusal:
+    """Everything that follows from what a member has said: epoch, target, and its own next step."""
+    has_changed = member.topics != before.topics or member.regex != before.regex
+    # A new expression counts when it is resolved; until then it would only be a detour.
+    is_news = member.topics != before.topics or (has_changed and is_resolved(draft.group, member))
+    if is_news or not around.is_checked:
+        _raise_epoch(draft, around.image, subscription_changed=is_news)
+    if is_target_due(draft.group, around.assignment_interval_ms, around.now_ms):
+        write_target(draft, around.image, around.default_assignor, around.now_ms)
+    return _step(draft, member, around.image, claimed, subscription_changed=has_changed)
+
+
+def is_resolved(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    return not member.regex or member.regex in group.regexes
+
+
+def is_target_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+    """Not more often than the interval allows, so that many members who join at once move once."""
+    return group.epoch > group.target_epoch and not 0 <= now_ms - group.targeted_ms < interval_ms
+
+
+def _raise_epoch(draft: Draft, image: ClusterImage, *, subscription_changed: bool) -> None:
     """A new epoch of the group, if members want other topics, or the topics are not what they were."""
     found = metadata_hash(draft.group.subscribed_topics(), image)
     if subscription_changed or found != draft.group.metadata_hash:
         draft.bump_epoch(found)
 
 
-def renew_target(
-    draft: Draft, image: ClusterImage, default_assignor: str, *, interval_ms: int, now_ms: int
-) -> None:
-    """Not more often than the interval allows, so that many members who join at once move once."""
-    group = draft.group
-    if group.epoch > group.target_epoch and not 0 <= now_ms - group.targeted_ms < interval_ms:
-        write_target(draft, image, default_assignor, now_ms)
-
-
-def step(
+def _step(
     draft: Draft,
     member: ConsumerMember,
     image: ClusterImage,

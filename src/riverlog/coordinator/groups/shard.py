@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from riverlog.coordinator.effects import NOTHING, Effects, Producer, TimerKey
 from riverlog.coordinator.groups.classic_kind import ClassicGroups
+from riverlog.coordinator.groups.consumer_classic_members import ClassicMembers
 from riverlog.coordinator.groups.consumer_groups import ConsumerGroups
 from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Group, GroupKind
 from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
@@ -38,6 +39,7 @@ class GroupShard:
         self.offsets = Offsets(self, OffsetRules.of(config))
         self.classic = ClassicGroups(config)
         self.consumer = ConsumerGroups(self)
+        self.classic.host = ClassicMembers(self.consumer)
         # Kinds of groups, in the order in which a group id is looked up.
         self.kinds = self._make_kinds()
         self._kind_of_record: dict[GroupRecord, GroupKind] = {
