@@ -212,7 +212,7 @@ class _Life:
             group.commit("", -1),
             group.call("ListGroups", {"states_filter": ["CompletingRebalance"], "types_filter": []}),
             group.deleted(),
-            group.deleted("nobody", ""),
+            group.deleted("nobody"),
             group.described(),
         ]
 
