@@ -275,6 +275,21 @@ def test_a_map_that_is_too_small_takes_several_passes(log: Log, clock: ManualClo
     assert [offset for offset, _, _ in offsets_and_values(log)] == list(range(48, 60))
 
 
+def test_aborted_records_behind_the_end_of_a_pass_are_still_told_to_be_aborted(
+    log: Log, clock: ManualClock
+) -> None:
+    put(log, (b"a", b"1"))
+    put(log, (b"b", b"2"))
+    put(log, (b"c", b"3"), (b"d", b"4"))
+    put(log, (b"a", b"aborted"), producer_id=1, sequence=0, transactional=True)
+    end_transaction(log, 1, commit=False)
+    close_segment(log)
+    cleaning = clean(log, clock, Bounds(map_bytes=480, map_load_factor=1.0))
+    assert cleaning.end_offset == 2
+    assert (4, b"a", b"aborted") in offsets_and_values(log)
+    assert log.aborted_transactions(0, log.log_end_offset) == [(1, 4)]
+
+
 def test_the_map_stays_within_its_memory() -> None:
     budget = 4 * 1024**2
     newest = OffsetMap(budget)
