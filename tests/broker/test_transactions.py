@@ -10,6 +10,11 @@ from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from riverlog.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.broker.transaction_client import TransactionClient
 
 TIMEOUT_CHECK = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 20}
@@ -74,6 +79,20 @@ def test_verification_can_be_switched_off(topic: str) -> None:
         broker.create_topic(topic)
         with TransactionClient(broker, "careless") as client:
             assert client.write(client.identity(), topic, 0, b"a", version=11) is ErrorCode.NONE
+
+
+def test_verification_can_be_switched_off_while_the_broker_runs(topic: str) -> None:
+    with Broker() as broker:
+        broker.create_topic(topic)
+        with TransactionClient(broker, "careful") as client:
+            me = client.identity()
+            assert client.write(me, topic, 0, b"a", version=11) is ErrorCode.TRANSACTION_ABORTABLE
+            switch = AlterableConfig(name="transaction.partition.verification.enable", value="false")
+            resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[switch])
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            reply = client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+            assert reply.responses[0].error_code == ErrorCode.NONE
+            assert client.write(me, topic, 0, b"a", version=11) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("commit", [True, False])

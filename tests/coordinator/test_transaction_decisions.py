@@ -1,5 +1,7 @@
 """Who may speak for a transactional id, epochs that run out, repetitions, and two-phase commit (KIP-939)."""
 
+import pytest
+
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.log_records import record_of, transaction_of
 from riverlog.coordinator.transactions.shard import Initialised
@@ -112,6 +114,21 @@ def test_a_two_phase_transaction_never_runs_out_of_time() -> None:
     assert bench.markers == []
     assert bench.end(me, commit=True, version=VERSION_2) == Producer(me.producer_id, 1)
     assert bench.markers == [(HERE, Producer(me.producer_id, 1), True)]
+
+
+def test_a_two_phase_transaction_that_is_open_for_long_is_warned_about_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(completes=True)
+    me = bench.init(timeout_ms=NO_TIMEOUT_MS).producer
+    bench.add(me, HERE, version=VERSION_2)
+    bench.pass_time(RULES.two_phase_warn_ms)
+    assert caplog.messages == []
+    bench.pass_time(1)
+    bench.pass_time(10_000)
+    (warning,) = caplog.messages
+    assert NAME in warning
+    assert "riverlog txn abort" in warning
 
 
 def test_another_process_completes_what_was_prepared_and_fences_the_first() -> None:
