@@ -85,7 +85,8 @@ def _created(script: Script) -> set[str]:
 def _aimed(value: Json, created: set[str], topic_id: str) -> Json:
     match value:
         case {"$var": str(name)}:
-            return topic_id if name.startswith("topic_id") else 900_500
+            given = {"topic_id": topic_id, "producer": 900_500, "session": 900_500}
+            return given.get(name.partition(":")[0], "hostile")
         case {"$batch": description}:
             return {"$hex": batches.build(_aimed(description, created, topic_id)).hex()}
         case {"$batches": parts}:

@@ -24,7 +24,8 @@ ROUNDS = 5
 WARM_UP_ROUNDS = 1
 GROWTH_MAX_BYTES = 24 << 20
 SOCKETS_MORE_MAX = 2
-"""The last client's, which may not be gone yet."""
+"""The last client's, which may not be gone yet. One that waits for others, as in JoinGroup, is not read
+from meanwhile, so that its going is noticed when its wait ends."""
 FILES_PER_PARTITION = 3
 FILES_OF_THE_NODE = 8
 _PATIENCE_S = 0.05
@@ -57,7 +58,7 @@ def test_spoilt_requests_leave_the_server_as_it_was(
     assert throwing.tally.past_header.keys() == offered.keys()
     assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
     assert memory[-1] - memory[WARM_UP_ROUNDS] < GROWTH_MAX_BYTES
-    assert sockets[-1] - sockets[0] <= SOCKETS_MORE_MAX
+    assert sockets[-1] - sockets[0] <= SOCKETS_MORE_MAX + throwing.waited
     assert files <= files_max
 
 
