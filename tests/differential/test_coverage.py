@@ -25,16 +25,13 @@ CANNOT_SUCCEED = {
 }
 """Offered so that old clients compress, and refused when used; and ACLs, which need an authorizer."""
 
-CANNOT_FAIL = {("ApiVersions", version) for version in range(3)}
+CANNOT_FAIL = {(api, version) for api in ("ApiVersions", "ListGroups") for version in range(3)}
 """A request without fields has nothing that could be wrong; a wrong header has no version."""
 
 OURS_ALONE = {("InitProducerId", 6)}
 """Served here and not by Kafka: KIP-939."""
 
-NOT_RECORDED_YET = {
-    "ConsumerGroupDescribe",
-    "ConsumerGroupHeartbeat",
-}
+NOT_RECORDED_YET: set[str] = set()
 """APIs that are served before their sequences are written. Whoever writes them takes the name out."""
 
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -118,10 +115,17 @@ def _outcomes(recorded: dict[str, list[Json]]) -> Iterator[tuple[str, int, Json]
                 send = inner["send"].get("call", inner["send"])
                 if "api" in send:
                     yield send["api"], send["version"], inner
-                elif len(send.get("frame", "")) >= 8:
-                    key, version = struct.unpack(">hh", bytes.fromhex(send["frame"][:8]))
+                elif _has_whole_header(frame := bytes.fromhex(send.get("frame", ""))):
+                    key, version = struct.unpack_from(">hh", frame)
                     if key in _NAMES:
                         yield _NAMES[key], version, inner
+
+
+def _has_whole_header(frame: bytes) -> bool:
+    if len(frame) < 10:
+        return False
+    (client_id_bytes,) = struct.unpack_from(">h", frame, 8)
+    return -1 <= client_id_bytes <= len(frame) - 10
 
 
 _NAMES = {codec.api_key(script.api): script.api for script in SCRIPTS if script.api != "Framing"}
