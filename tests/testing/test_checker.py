@@ -203,7 +203,9 @@ def test_a_journal_comes_back_as_its_history(tmp_path: Path) -> None:
     journal.ended("x", Outcome.OK)
     journal.positioned([("t", 0)])
     journal.read([("t", 0, 7, "a")])
-    journal.committed("g", ("t", 0), 8, Outcome.OK, 1, 2)
+    number = journal.committing("g", ("t", 0), 8, 1)
+    journal.committed(number, Outcome.OK, 2)
+    journal.committing("g", ("t", 0), 9, 3)
     journal.found("g", ("t", 0), 8, 3, 4)
     journal.close()
     with path.open("ab") as file:
@@ -216,5 +218,6 @@ def test_a_journal_comes_back_as_its_history(tmp_path: Path) -> None:
         Positioned("p", AT),
         Read("p", AT, 7, "a"),
         Committed("p", "g", AT, 8, OK, 1, 2),
+        Committed("p", "g", AT, 9, UNKNOWN, 3, 3),
         FoundCommitted("p", "g", AT, 8, 3, 4),
     ]

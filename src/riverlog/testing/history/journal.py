@@ -7,7 +7,9 @@ client was about to do goes in before it does it: a send without an outcome coun
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from riverlog.testing.history.events import (
     Committed,
@@ -27,6 +29,7 @@ class Journal:
 
     def __init__(self, path: Path, client: str) -> None:
         self._client = client
+        self._commits = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def close(self) -> None:
@@ -57,10 +60,14 @@ class Journal:
         if records:
             self._write("read", records)
 
-    def committed(
-        self, group: str, place: tuple[str, int], offset: int, outcome: Outcome, began_ns: int, ended_ns: int
-    ) -> None:
-        self._write("committed", group, place, offset, outcome.value, began_ns, ended_ns)
+    def committing(self, group: str, place: tuple[str, int], offset: int, began_ns: int) -> int:
+        """An offset commit that is about to be asked for; a number by which to tell how it went."""
+        self._commits += 1
+        self._write("committing", self._commits, group, place, offset, began_ns)
+        return self._commits
+
+    def committed(self, number: int, outcome: Outcome, ended_ns: int) -> None:
+        self._write("committed", number, outcome.value, ended_ns)
 
     def found(
         self, group: str, place: tuple[str, int], offset: int | None, began_ns: int, ended_ns: int
@@ -81,20 +88,13 @@ def load(paths: Iterable[Path]) -> list[Event]:
 def _events(path: Path) -> Iterator[Event]:
     with path.open("rb") as file:
         entries = [json.loads(line) for line in file if line.endswith(b"\n")]
-    offsets: dict[str, int] = {}
-    refused: set[str] = set()
-    for _, kind, *rest in entries:
-        if kind == "acknowledged":
-            offsets.update(rest[0])
-        elif kind == "refused":
-            refused.update(rest[0])
+    told = _Told.of(entries)
     for client, kind, *rest in entries:
         match kind, rest:
             case "sending", [transaction, values]:
                 for topic, partition, value in values:
-                    outcome = _outcome(value, offsets, refused)
-                    place = Place(topic, partition)
-                    yield Sent(client, place, value, outcome, offsets.get(value), transaction)
+                    place, offset = Place(topic, partition), told.offsets.get(value)
+                    yield Sent(client, place, value, told.outcome(value), offset, transaction)
             case "ended", [transaction, outcome]:
                 yield Ended(client, transaction, Outcome(outcome))
             case "positioned", [places]:
@@ -102,13 +102,35 @@ def _events(path: Path) -> Iterator[Event]:
             case "read", [records]:
                 for topic, partition, offset, value in records:
                     yield Read(client, Place(topic, partition), offset, value)
-            case "committed", [group, place, offset, outcome, began_ns, ended_ns]:
-                yield Committed(client, group, Place(*place), offset, Outcome(outcome), began_ns, ended_ns)
+            case "committing", [number, group, place, offset, began_ns]:
+                outcome, ended_ns = told.commits.get(number, (Outcome.UNKNOWN, began_ns))
+                yield Committed(client, group, Place(*place), offset, outcome, began_ns, ended_ns)
             case "found", [group, place, offset, began_ns, ended_ns]:
                 yield FoundCommitted(client, group, Place(*place), offset, began_ns, ended_ns)
 
 
-def _outcome(value: str, offsets: dict[str, int], refused: set[str]) -> Outcome:
-    if value in offsets:
-        return Outcome.OK
-    return Outcome.FAILED if value in refused else Outcome.UNKNOWN
+@dataclass(slots=True)
+class _Told:
+    """What a client learned later about what it had begun."""
+
+    offsets: dict[str, int] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    commits: dict[int, tuple[Outcome, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[list[Any]]) -> "_Told":
+        told = cls()
+        for _, kind, *rest in entries:
+            match kind, rest:
+                case "acknowledged", [offsets]:
+                    told.offsets.update(offsets)
+                case "refused", [values]:
+                    told.refused.update(values)
+                case "committed", [number, outcome, ended_ns]:
+                    told.commits[number] = (Outcome(outcome), ended_ns)
+        return told
+
+    def outcome(self, value: str) -> Outcome:
+        if value in self.offsets:
+            return Outcome.OK
+        return Outcome.FAILED if value in self.refused else Outcome.UNKNOWN
