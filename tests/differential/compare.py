@@ -79,8 +79,6 @@ def _pairs(
 
     A row for a field excuses all below it, so the paths of the fields around are passed down.
     """
-    if a == b and type(a) is type(b):
-        return
     plain = rows[0]
     if isinstance(a, dict) and isinstance(b, dict):
         for name in list(a) + [name for name in b if name not in a]:
@@ -94,7 +92,7 @@ def _pairs(
             )
     elif isinstance(a, list) and isinstance(b, list):
         yield from _list_pairs(api, a, b, path, rows)
-    else:
+    elif a != b or type(a) is not type(b):
         yield path, rows, a, b
 
 

@@ -125,7 +125,7 @@ def _has_whole_header(frame: bytes) -> bool:
     if len(frame) < 10:
         return False
     (client_id_bytes,) = struct.unpack_from(">h", frame, 8)
-    return -1 <= client_id_bytes <= len(frame) - 10
+    return bool(-1 <= client_id_bytes <= len(frame) - 10)
 
 
 _NAMES = {codec.api_key(script.api): script.api for script in SCRIPTS if script.api != "Framing"}
