@@ -101,7 +101,7 @@ def _list_pairs(
 ) -> Iterator[tuple[str, tuple[str, ...], Json, Json]]:
     key = UNORDERED.get((api, rows[0]))
     left, right = (_by_key(entries, key) for entries in (a, b))
-    if key is None or left is None or right is None:
+    if left is None or right is None:
         for index in range(max(len(a), len(b))):
             mine = b[index] if index < len(b) else _MISSING
             theirs = a[index] if index < len(a) else _MISSING
@@ -110,13 +110,15 @@ def _list_pairs(
     for name in list(left) + [name for name in right if name not in left]:
         pair = left.get(name, _MISSING), right.get(name, _MISSING)
         keyed = f"{rows[0]}{{{name}}}"
-        for where, inner, mine, theirs in _pairs(api, *pair, f"{path}{{{name}}}", rows):
+        for where, inner, theirs, mine in _pairs(api, *pair, f"{path}{{{name}}}", rows):
             below = tuple(row.replace(rows[0], keyed, 1) for row in inner if row.startswith(rows[0]))
-            yield where, (*below, *inner), mine, theirs
+            yield where, (*below, *inner), theirs, mine
 
 
 def _by_key(entries: list[Json], key: str | None) -> dict[Json, Json] | None:
-    """The entries by their key, unless two share one."""
+    """The entries by their key, unless there is none or two share one."""
+    if key is None:
+        return None
     found = {_hashable(entry.get(key)): entry for entry in entries}
     return found if len(found) == len(entries) else None
 

@@ -27,6 +27,11 @@ def test_a_field_or_an_entry_that_is_missing_is_found() -> None:
     assert _compared({"closed": True}, {"reply": {}})
 
 
+def test_lists_of_numbers_are_compared_in_order() -> None:
+    assert not _compared({"reply": {"isr": [1, 2]}}, {"reply": {"isr": [1, 2]}})
+    assert _compared({"reply": {"isr": [1, 2]}}, {"reply": {"isr": [2, 1]}})
+
+
 def test_false_is_not_zero() -> None:
     assert _compared({"reply": {"a": False}}, {"reply": {"a": 0}})
 
