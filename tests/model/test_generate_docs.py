@@ -24,7 +24,7 @@ def test_tables_are_written_once_and_then_are_up_to_date(root: Path) -> None:
     readme = (root / "README.md").read_text()
     assert readme.startswith("# before\n")
     assert readme.endswith("\nafter\n")
-    assert "| Produce | 0-13 |" in readme
+    assert "| Produce 0-13 | Fetch 4-18 |" in readme
     assert "old" not in readme
 
 
