@@ -95,8 +95,6 @@ NOT_YET = {
     "AlterUserScramCredentials": 51,
     "DescribeQuorum": 55,
     "UnregisterBroker": 64,
-    "ConsumerGroupHeartbeat": 68,
-    "ConsumerGroupDescribe": 69,
     "ShareGroupHeartbeat": 76,
     "ShareGroupDescribe": 77,
     "ShareFetch": 78,
@@ -118,7 +116,6 @@ NOT_YET = {
 
 FEATURES_SINCE = {
     "eligible.leader.replicas.version": 4,
-    "group.version": 4,
     "kraft.version": 4,
     "metadata.version": 3,
     "share.version": 4,
@@ -236,6 +233,21 @@ DIFFERENCES: tuple[Difference, ...] = (
     _captured("LeaveGroup", (3, 5), "members.member_id", "member", MEMBER_ID),
     _captured("DescribeGroups", (0, 6), "groups.members.member_id", "member", MEMBER_ID),
     _text("DescribeGroups", (6, 6), "groups.error_message"),
+    _captured("ConsumerGroupHeartbeat", (0, 0), "member_id", "member", MEMBER_ID),
+    _captured("ConsumerGroupHeartbeat", (0, 1), "assignment.topic_partitions.topic_id", "topic_id", TOPIC_ID),
+    _text("ConsumerGroupHeartbeat", (0, 1), "error_message"),
+    _captured("ConsumerGroupDescribe", (0, 0), "groups.members.member_id", "member", MEMBER_ID),
+    *(
+        _captured(
+            "ConsumerGroupDescribe",
+            (0, 1),
+            f"groups.members.{which}.topic_partitions.topic_id",
+            "topic_id",
+            TOPIC_ID,
+        )
+        for which in ("assignment", "target_assignment")
+    ),
+    _text("ConsumerGroupDescribe", (0, 1), "groups.error_message"),
     _born("ListGroups", (0, 3), "groups", "cannot be asked for the groups of one sequence alone"),
     _captured("OffsetCommit", (10, 10), "topics.topic_id", "topic_id", TOPIC_ID),
     _captured("OffsetFetch", (10, 10), "groups.topics.topic_id", "topic_id", TOPIC_ID),

@@ -42,6 +42,8 @@ UNORDERED = {
     ("DescribeGroups", "groups"): "group_id",
     ("DescribeGroups", "groups.members"): "member_id",
     ("DeleteGroups", "results"): "group_id",
+    ("ConsumerGroupDescribe", "groups"): "group_id",
+    ("ConsumerGroupDescribe", "groups.members"): "member_id",
     ("JoinGroup", "members"): "member_id",
     ("ListConfigResources", "config_resources"): "resource_type",
     ("ListGroups", "groups"): "group_id",

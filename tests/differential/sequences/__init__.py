@@ -6,6 +6,7 @@ from tests.differential.sequences import (
     alter_configs,
     api_versions,
     cluster_administration,
+    consumer_groups,
     create_partitions,
     create_topics,
     delete_records,
@@ -61,6 +62,7 @@ _MODULES = (
     transaction_offsets,
     offsets,
     groups,
+    consumer_groups,
     partition_administration,
     cluster_administration,
 )

@@ -38,6 +38,8 @@ VERSIONS = {
     "OffsetCommit": range(2, 11),
     "OffsetFetch": range(1, 11),
     "OffsetDelete": range(1),
+    "ConsumerGroupHeartbeat": range(2),
+    "ConsumerGroupDescribe": range(2),
     "AddPartitionsToTxn": range(6),
     "AddOffsetsToTxn": range(5),
     "EndTxn": range(6),

@@ -116,6 +116,8 @@ _SAMPLES: Mapping[str, Json] = {
     },
     "ListGroups": {"states_filter": ["Nonsense"], "types_filter": ["classic"]},
     "DescribeGroups": {"groups": ["nobody"]},
+    "ConsumerGroupHeartbeat": {"group_id": "nobody", "member_id": "ann", "member_epoch": 5},
+    "ConsumerGroupDescribe": {"group_ids": ["nobody"]},
     "DeleteGroups": {"groups_names": ["nobody"]},
     "OffsetCommit": {
         "group_id": "nobody",
@@ -221,6 +223,8 @@ _OF_GROUPS = {
     "ListGroups",
     "DescribeGroups",
     "DeleteGroups",
+    "ConsumerGroupHeartbeat",
+    "ConsumerGroupDescribe",
 }
 """Their answers depend on whether a coordinator has been looked for before."""
 
