@@ -43,19 +43,19 @@ class Dispatcher:
             header, start = decode_request_header(frame)
         except MalformedMessage as error:
             return self._refuse(origin, f"malformed request header: {error}")
-        route = self._routes.get(header.api_key)
+        key, version, correlation_id, _ = header
+        route = self._routes.get(key)
         if route is None:
-            return self._refuse(origin, f"API {header.api_key} is not served")
-        version = header.api_version
+            return self._refuse(origin, f"API {key} is not served")
         if not route.served_version_min <= version <= route.api.max_version:
-            if header.api_key == ApiKey.API_VERSIONS:
-                return unsupported_version_reply(header.correlation_id)
+            if key == ApiKey.API_VERSIONS:
+                return unsupported_version_reply(correlation_id)
             return self._refuse(origin, f"version {version} of {route.api.name} is not served")
         try:
             request = route.decode(frame, version, start)
         except MalformedMessage as error:
             return self._refuse(origin, f"malformed {route.api.name} v{version}: {error}")
-        self._requests[header.api_key].add()
+        self._requests[key].add()
         return self._answer(route, request, header, origin)
 
     def _answer(self, route: Route, request: Any, header: RequestHeader, origin: Origin) -> Answer | Later:
@@ -63,6 +63,8 @@ class Dispatcher:
         context = RequestContext(header, version, origin.listener_name, origin.peer, header.client_id)
         try:
             response = route.handler.handle(request, context)
+            if type(response) is list:
+                return response
             if isinstance(response, Message):
                 return route.encode(version, header.correlation_id, response)
             if response is None:

@@ -14,7 +14,8 @@ from riverlog.wire.framing import encode_response
 
 
 class Handler(Protocol):
-    """`handle` returns the response, an awaitable of it (or `InOrder`), `HangUp`, or None for no reply.
+    """`handle` returns the response, or the parts of its frame if it has encoded it itself, an awaitable of
+    the response (or `InOrder`), `HangUp`, or None for no reply.
 
     The request may point into the receive buffer: whatever is needed after `handle` has returned is copied.
     """

@@ -8,7 +8,7 @@ from riverlog.broker.route import Handler, Route, route
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.hot_fetch import decode_fetch_request, encode_fetch_response
 from riverlog.wire.hot_list_offsets import decode_list_offsets_request, encode_list_offsets_response
-from riverlog.wire.hot_produce import decode_produce_request, encode_produce_response
+from riverlog.wire.hot_produce import decode_produce, encode_produce_response
 
 
 def routes_of(
@@ -25,7 +25,7 @@ def routes_of(
         route(
             ApiKey.PRODUCE,
             produce,
-            decode=decode_produce_request,
+            decode=decode_produce,
             encode=lambda *reply: [encode_produce_response(*reply)],
             served_version_min=SERVED_VERSION_MIN,
             may_be_overtaken=True,

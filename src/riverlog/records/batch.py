@@ -26,6 +26,9 @@ DELETE_HORIZON_FLAG = 0x40
 ORDINARY_FLAGS = CODEC_MASK | TRANSACTIONAL_FLAG
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+unpack_header = _HEADER.unpack_from
+"""The fields of a header as they stand: those of `BatchHeader`, but the length instead of the whole size."""
+_new_tuple = tuple.__new__
 _BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
@@ -108,8 +111,12 @@ def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Nothing in it has been checked."""
     if position < 0 or len(buffer) - position < HEADER_BYTES:
         raise CorruptBatch(f"{max(len(buffer) - position, 0)} bytes are too few for a batch header")
-    fields = _HEADER.unpack_from(buffer, position)
-    return BatchHeader(fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:])
+    return header_of(unpack_header(buffer, position))
+
+
+def header_of(fields: tuple[int, ...]) -> BatchHeader:
+    """The header whose fields are as `unpack_header` gives them."""
+    return _new_tuple(BatchHeader, (fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:]))
 
 
 def walk(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
@@ -167,6 +174,11 @@ def set_crc(buffer: bytearray | memoryview, position: int) -> None:
     """Recompute the CRC over what it covers: from the attributes to the end of the batch."""
     size = claimed_size(buffer, position)
     _CRC.pack_into(buffer, position + _CRC_AT, _crc_of(buffer, position, size))
+
+
+def crc_of_whole(batch: memoryview) -> int:
+    """The CRC-32C of a batch that fills the view."""
+    return crc32c(batch[_ATTRIBUTES_AT:])
 
 
 def crc_is_valid(buffer: ReadableBuffer, position: int, header: BatchHeader) -> bool:

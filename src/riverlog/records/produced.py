@@ -20,12 +20,23 @@ from riverlog.records.batch import (
 from riverlog.records.rules import Rejected
 
 _length_and_magic: Final = struct.Struct(">8xi4xb").unpack_from
+_length_magic_attributes: Final = struct.Struct(">8xi4xb4xh").unpack_from
 _MAGIC_AT = 16
 _ATTRIBUTES_LOW_BYTE_AT = 22
 _UP_TO_MAGIC_BYTES = 17
 _UP_TO_PRODUCER_ID_BYTES = 51
 _SMALLEST_LENGTH = 14
 _LARGEST_SIZE = (1 << 31) - 1
+
+
+def is_plain_batch(field: memoryview) -> bool:
+    """Whether the field is one whole batch outside of any transaction: nothing here has a fault to find."""
+    if len(field) < HEADER_BYTES:
+        return False
+    length, magic, attributes = _length_magic_attributes(field)
+    return bool(
+        length + LOG_OVERHEAD_BYTES == len(field) and magic == MAGIC and not attributes & TRANSACTIONAL_FLAG
+    )
 
 
 def first_batch_fault(field: memoryview) -> Rejected | None:

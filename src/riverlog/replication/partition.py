@@ -124,7 +124,10 @@ class Partition:
             return NotWritten(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if for_all_replicas and len(role.isr) < min(self.log.config.min_insync_replicas, role.replica_count):
             return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS)
-        accepted = self._judge(data, now_ms, origin)
+        if origin is Origin.COORDINATOR:
+            accepted = validation.trust(data, self._rules)
+        else:
+            accepted = validation.validate(data, self._rules, now_ms)
         if isinstance(accepted, validation.Rejected):
             return NotWritten(accepted.error, accepted.reply_message, accepted.record_errors)
         try:
@@ -133,13 +136,13 @@ class Partition:
             self._report_unwritable(error)
             return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR)
         match outcome:
-            case Appended():
+            case Appended(first_offset, last_offset, append_time_ms):
                 if self._is_unwritable:
                     self._is_unwritable = False
                     _logger.warning("%s is written again", self.topic_partition)
                 self._unread_bytes += len(accepted.data)
                 self.advance()
-                return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
+                return Written(first_offset, last_offset + 1, append_time_ms)
             case Duplicate():
                 self.advance()  # A sync that failed for want of room is tried again by whoever asks again.
                 return Written(outcome.first_offset, outcome.last_offset + 1, outcome.append_time_ms)
@@ -147,13 +150,6 @@ class Partition:
                 return NotWritten(outcome.error)
             case other:
                 assert_never(other)
-
-    def _judge(
-        self, data: memoryview, now_ms: int, origin: Origin
-    ) -> validation.Accepted | validation.Rejected:
-        if origin is Origin.COORDINATOR:
-            return validation.trust(data, self._rules)
-        return validation.validate(data, self._rules, now_ms)
 
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""

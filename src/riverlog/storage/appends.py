@@ -26,7 +26,7 @@ class Origin(Enum):
     REPLICATION = "replication"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # Not frozen: one is made for every batch, and freezing trebles what that costs.
 class Appended:
     """The batches are in the log. `append_time_ms` is None where records carry the producer's time."""
 

@@ -126,22 +126,27 @@ class Segment:
     def append(
         self, data: ReadableBuffer, placed: Sequence[PlacedBatch], *, index_interval_bytes: int
     ) -> None:
-        """Write in one go. When the disk is full the file is cut back to what it was."""
+        """Write in one go, and note every batch."""
+        self.write(data)
+        for batch in placed:
+            self.note(batch.header, batch.last_offset, index_interval_bytes)
+
+    def write(self, data: ReadableBuffer) -> None:
+        """Put bytes at the end; `note` must follow. When the disk is full the file is cut back."""
         file = self.log.get(create=True)
         try:
             file.pwrite(data, self.size_bytes)
         except DiskFullError:
             file.truncate(self.size_bytes)
             raise
-        for batch in placed:
-            self.note(batch.header, batch.last_offset, index_interval_bytes)
 
     def note(self, header: BatchHeader, last_offset: int, index_interval_bytes: int) -> None:
         """Account for a batch that is in the file at `size_bytes` and ends at `last_offset`."""
+        timestamp_ms, size_bytes = header.max_timestamp_ms, header.size_bytes
         if self.first_timestamp_ms is None:
-            self.first_timestamp_ms = header.max_timestamp_ms
-        if self.max_timestamp_ms is None or header.max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = header.max_timestamp_ms
+            self.first_timestamp_ms = timestamp_ms
+        if self.max_timestamp_ms is None or timestamp_ms > self.max_timestamp_ms:
+            self.max_timestamp_ms = timestamp_ms
             self.max_timestamp_offset = last_offset
         if self._unindexed_bytes > index_interval_bytes:
             self.index.append(last_offset - self.base_offset, self.size_bytes)
@@ -149,8 +154,8 @@ class Segment:
             self._unindexed_bytes = 0
             self._has_new_entry = True
             self._save_full_pages()
-        self.size_bytes += header.size_bytes
-        self._unindexed_bytes += header.size_bytes
+        self.size_bytes += size_bytes
+        self._unindexed_bytes += size_bytes
         self.next_offset = last_offset + 1
 
     def _save_full_pages(self) -> None:

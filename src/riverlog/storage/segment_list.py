@@ -96,11 +96,15 @@ class SegmentList:
 
     def note_recent(self, placed: Iterable[PlacedBatch], position: int) -> None:
         """Remember where batches begin that were just written to the active segment."""
-        offsets, positions = self._recent_offsets, self._recent_positions
         for batch in placed:
-            offsets.append(batch.base_offset)
-            positions.append(position)
+            self.note_newest(batch.base_offset, position)
             position += batch.header.size_bytes
+
+    def note_newest(self, base_offset: int, position: int) -> None:
+        """Remember where the batch begins that was just written."""
+        offsets, positions = self._recent_offsets, self._recent_positions
+        offsets.append(base_offset)
+        positions.append(position)
         if len(offsets) > _RECENT_MAX:
             del offsets[:-_RECENT_KEPT], positions[:-_RECENT_KEPT]
 

@@ -1,12 +1,13 @@
 """Produce requests by hand: the same messages as the tables give, sooner.
 
 Record data is never copied: it stays a view of the receive buffer. The versions are 3 to 13; flexible from 9,
-topic ids instead of names from 13. A request of one batch, which is what small requests are, has a way of its
-own with as few calls as can be; any other shape, and any doubt, goes the general way.
+topic ids instead of names from 13. A request of one batch, which is what small requests are, has a form of
+its own that takes as few steps as can be; any other shape, and any doubt, goes the general way.
 """
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.primitives import (
@@ -19,6 +20,7 @@ from riverlog.wire.primitives import (
 )
 
 _new = object.__new__
+_new_tuple = tuple.__new__
 _short: Final = struct.Struct(">h").unpack_from
 _int: Final = struct.Struct(">i").unpack_from
 _classic_head: Final = struct.Struct(">hii").unpack_from
@@ -36,8 +38,31 @@ _MIN_TOPIC_BYTES: Final = 3
 _MIN_PARTITION_BYTES: Final = 6
 
 
+class SingleBatch(NamedTuple):
+    """A whole request outside of a transaction that brings records for one partition of one topic."""
+
+    acks: int
+    timeout_ms: int
+    name: str
+    topic_id: UUID | None
+    partition: int
+    records: memoryview
+
+    def as_request(self) -> ProduceRequest:
+        acks, timeout_ms, name, topic_id, index, records = self
+        partition = PartitionProduceData(index=index, records=records)
+        topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=[partition])
+        return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[topic])
+
+
 def decode_produce_request(data: memoryview, version: int, start: int = 0) -> ProduceRequest:
     """The request whose body begins at `start`; bytes after it are not looked at."""
+    request = decode_produce(data, version, start)
+    return request.as_request() if isinstance(request, SingleBatch) else request
+
+
+def decode_produce(data: memoryview, version: int, start: int = 0) -> SingleBatch | ProduceRequest:
+    """The same, in the short form wherever that can hold it."""
     size = len(data)
     try:
         if version < 9:
@@ -49,24 +74,7 @@ def decode_produce_request(data: memoryview, version: int, start: int = 0) -> Pr
         raise MalformedMessage(f"ProduceRequest v{version}: {error}") from error
 
 
-def _single(acks: int, timeout_ms: int, index: int, records: memoryview) -> ProduceRequest:
-    """A request of one batch, of which the topic is still to be named."""
-    request = _new(ProduceRequest)
-    topic = _new(TopicProduceData)
-    partition = _new(PartitionProduceData)
-    request.transactional_id = None
-    request.acks = acks
-    request.timeout_ms = timeout_ms
-    request.topic_data = [topic]
-    topic.topic_id = None
-    topic.name = ""
-    topic.partition_data = [partition]
-    partition.index = index
-    partition.records = records
-    return request
-
-
-def _read_classic_single(data: memoryview, pos: int, size: int) -> ProduceRequest | None:
+def _read_classic_single(data: memoryview, pos: int, size: int) -> SingleBatch | None:
     if size - pos < 26:
         return None
     no_id, acks, timeout_ms, topics, length = _classic_single(data, pos)
@@ -78,12 +86,11 @@ def _read_classic_single(data: memoryview, pos: int, size: int) -> ProduceReques
     start = end + 12
     if partitions != 1 or records_bytes < 0 or start + records_bytes > size:
         return None
-    request = _single(acks, timeout_ms, index, data[start : start + records_bytes])
-    request.topic_data[0].name = str(data[pos:end], "utf-8")
-    return request
+    records = data[start : start + records_bytes]
+    return _new_tuple(SingleBatch, (acks, timeout_ms, str(data[pos:end], "utf-8"), None, index, records))
 
 
-def _read_named_single(data: memoryview, pos: int, size: int) -> ProduceRequest | None:
+def _read_named_single(data: memoryview, pos: int, size: int) -> SingleBatch | None:
     if size - pos < 19:
         return None
     no_id, acks, timeout_ms, topics, length = _named_single(data, pos)
@@ -97,12 +104,10 @@ def _read_named_single(data: memoryview, pos: int, size: int) -> ProduceRequest 
     records = _records_of_single(data, end + 5, size, low, high)
     if records is None:
         return None
-    request = _single(acks, timeout_ms, index, records)
-    request.topic_data[0].name = str(data[pos:end], "utf-8")
-    return request
+    return _new_tuple(SingleBatch, (acks, timeout_ms, str(data[pos:end], "utf-8"), None, index, records))
 
 
-def _read_single(data: memoryview, pos: int, size: int) -> ProduceRequest | None:
+def _read_single(data: memoryview, pos: int, size: int) -> SingleBatch | None:
     if size - pos < 31:
         return None
     no_id, acks, timeout_ms, topics, raw, partitions, index, low, high = _id_single(data, pos)
@@ -111,9 +116,7 @@ def _read_single(data: memoryview, pos: int, size: int) -> ProduceRequest | None
     records = _records_of_single(data, pos + 29, size, low, high)
     if records is None:
         return None
-    request = _single(acks, timeout_ms, index, records)
-    request.topic_data[0].topic_id = id_of(raw)
-    return request
+    return _new_tuple(SingleBatch, (acks, timeout_ms, "", id_of(raw), index, records))
 
 
 def _records_of_single(data: memoryview, pos: int, size: int, low: int, high: int) -> memoryview | None:

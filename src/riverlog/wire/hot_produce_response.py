@@ -7,6 +7,7 @@ packed in one go, unless there is more to say; any other shape goes the general 
 import struct
 from collections.abc import Sequence
 from typing import Final, Protocol
+from uuid import UUID
 
 from riverlog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from riverlog.wire.primitives import VARINT, classic_text, compact_text, id_bytes, tagged_block, varint
@@ -20,6 +21,19 @@ class Endpoint(Protocol):
     port: int
     rack: str | None
 
+
+class Named(Protocol):
+    """A topic by its name or, from version 13 on, by its id; in a request or in a response."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def topic_id(self) -> UUID | None: ...
+
+
+Row = tuple[int, int, int, int, int]
+"""Of a partition: index, error code, base offset, append time (ms), log start offset."""
 
 _partition_v3: Final = struct.Struct(">ihqq").pack
 _partition_v5: Final = struct.Struct(">ihqqq").pack
@@ -50,7 +64,11 @@ def encode_produce_response(version: int, correlation_id: int, response: Produce
         if version >= 8 and len(topics) == 1 and len(topics[0].partition_responses) == 1:
             partition = topics[0].partition_responses[0]
             if _is_plain(version, partition) and not response.node_endpoints:
-                return _write_single(version, correlation_id, response, partition)
+                row = (
+                    partition.index, partition.error_code, partition.base_offset,
+                    partition.log_append_time_ms, partition.log_start_offset,
+                )  # fmt: skip
+                return encode_single(version, correlation_id, topics[0], row, response.throttle_time_ms)
         if version >= 9:
             return _write_flexible(version, correlation_id, response)
         return _write_classic(version, correlation_id, response)
@@ -66,33 +84,19 @@ def _is_plain(version: int, p: PartitionProduceResponse) -> bool:
     return version < 10 or (leader.leader_id == -1 and leader.leader_epoch == -1)
 
 
-def _write_single(
-    version: int, correlation_id: int, response: ProduceResponse, p: PartitionProduceResponse
-) -> bytes:
-    topic = response.responses[0]
-    throttle_ms = response.throttle_time_ms
+def encode_single(version: int, correlation_id: int, topic: Named, row: Row, throttle_ms: int = 0) -> bytes:
+    """The frame that answers one batch, from version 8 on, when there is no more to say than `row` says."""
     if version >= 13:
         return _id_single(
-            _ID_SINGLE_BYTES, correlation_id, 0, 2, id_bytes(topic.topic_id), 2, p.index, p.error_code,
-            p.base_offset, p.log_append_time_ms, p.log_start_offset, 1, 0, throttle_ms, 0,
+            _ID_SINGLE_BYTES, correlation_id, 0, 2, id_bytes(topic.topic_id), 2, *row, 1, 0, throttle_ms, 0
         )  # fmt: skip
     if version >= 9:
         name = compact_text(topic.name)
-        return b"".join((
-            _named_head(len(name) + _NAMED_SINGLE_BYTES, correlation_id, 0, 2), name,
-            _named_single(
-                2, p.index, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset, 1, 0,
-                throttle_ms, 0,
-            ),
-        ))  # fmt: skip
+        head = _named_head(len(name) + _NAMED_SINGLE_BYTES, correlation_id, 0, 2)
+        return b"".join((head, name, _named_single(2, *row, 1, 0, throttle_ms, 0)))
     name = classic_text(topic.name)
-    return b"".join((
-        _frame_classic(len(name) + _CLASSIC_SINGLE_BYTES, correlation_id, 1), name,
-        _classic_single(
-            1, p.index, p.error_code, p.base_offset, p.log_append_time_ms, p.log_start_offset, 0, -1,
-            throttle_ms,
-        ),
-    ))  # fmt: skip
+    head = _frame_classic(len(name) + _CLASSIC_SINGLE_BYTES, correlation_id, 1)
+    return b"".join((head, name, _classic_single(1, *row, 0, -1, throttle_ms)))
 
 
 def _write_classic(version: int, correlation_id: int, response: ProduceResponse) -> bytes:

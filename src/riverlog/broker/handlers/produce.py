@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.broker.context import HangUp, InOrder, RequestContext
+from riverlog.broker.context import HangUp, InOrder, Parts, RequestContext
 from riverlog.broker.produced_transactions import ProducedTransactions
 from riverlog.broker.transactional_writes import Refusals
 from riverlog.model.clock import Clock
@@ -19,10 +19,11 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.records.batch import CODEC_MASK
 from riverlog.records.compression import Codec
-from riverlog.records.produced import find_batch, first_batch_fault, is_transactional
+from riverlog.records.produced import find_batch, first_batch_fault, is_plain_batch, is_transactional
 from riverlog.records.rules import Rejected
 from riverlog.replication.partition import NotWritten, Partition, Written
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.hot_produce import SingleBatch, encode_single
 from riverlog.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -36,6 +37,7 @@ from riverlog.wire.messages.produce import (
 SERVED_VERSION_MIN = 3
 _ACKS = frozenset({-1, 0, 1})
 _ZSTD_VERSION_MIN = 7
+_SINGLE_VERSION_MIN = 8
 _ALL = -1
 _ATTRIBUTES_LOW_BYTE_AT = 22
 
@@ -76,6 +78,44 @@ class ProduceHandler:
         self._bytes_in = metrics.counter("riverlog_produced_bytes_total")
 
     def handle(
+        self, request: ProduceRequest | SingleBatch, context: RequestContext
+    ) -> Parts | ProduceResponse | Awaitable[ProduceResponse] | InOrder | HangUp | None:
+        if isinstance(request, SingleBatch):
+            answer = self._write_single(request, context)
+            if answer is not None:
+                return answer
+            request = request.as_request()
+        return self._write_all(request, context)
+
+    def _write_single(
+        self, request: SingleBatch, context: RequestContext
+    ) -> Parts | ProduceResponse | Awaitable[ProduceResponse] | None:
+        """The short way for what small requests are: one batch of an existing partition, to be answered.
+
+        None, and nothing is written, wherever there may be something to refuse before the log is asked.
+        """
+        acks, timeout_ms, name, topic_id, index, records = request
+        (_, version, correlation_id, _), *_ = context
+        if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL) or not is_plain_batch(records):
+            return None
+        find = self._replicas
+        partition = find.find(name, index) if version < 13 else find.find_by_id(topic_id, index)
+        if not isinstance(partition, Partition):
+            return None
+        outcome = partition.append(records, self._clock.wall_ms(), for_all_replicas=acks == _ALL)
+        log = partition.log
+        if isinstance(outcome, Written) and log.high_watermark >= outcome.end_offset:
+            self._bytes_in.add(len(records))
+            append_time_ms = -1 if outcome.append_time_ms is None else outcome.append_time_ms
+            row = (index, 0, outcome.first_offset, append_time_ms, log.log_start_offset)
+            return [encode_single(version, correlation_id, request, row)]
+        waiting: list[_Unacknowledged] = []
+        reply = self._reply(index, records, outcome, partition, acks, waiting)
+        answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])
+        response = ProduceResponse(responses=[answer])
+        return _acknowledge(response, waiting, timeout_ms / 1000) if waiting else response
+
+    def _write_all(
         self, request: ProduceRequest, context: RequestContext
     ) -> ProduceResponse | Awaitable[ProduceResponse] | InOrder | HangUp | None:
         refusal = _refusal_of_all(request)
@@ -139,11 +179,22 @@ class ProduceHandler:
             return _error(data.index, refusal)
         assert isinstance(records, memoryview)
         outcome = partition.append(records, now_ms, for_all_replicas=request.acks == _ALL)
+        return self._reply(data.index, records, outcome, partition, request.acks, waiting)
+
+    def _reply(
+        self,
+        index: int,
+        records: memoryview,
+        outcome: Written | NotWritten,
+        partition: Partition,
+        acks: int,
+        waiting: list[_Unacknowledged],
+    ) -> PartitionProduceResponse:
         if isinstance(outcome, NotWritten):
-            return _error(data.index, outcome, partition)
+            return _error(index, outcome, partition)
         self._bytes_in.add(len(records))
-        reply = _success(data.index, outcome, partition)
-        if request.acks == _ALL or partition.log.config.acks_fsync:
+        reply = _success(index, outcome, partition)
+        if acks == _ALL or partition.log.config.acks_fsync:
             unacknowledged = partition.acknowledged(outcome.end_offset)
             if unacknowledged is not None:
                 waiting.append(_Unacknowledged(reply, partition, unacknowledged))
