@@ -194,6 +194,7 @@ _DOING: dict[Event, Callable[[Scene], ErrorCode | Joined | Synced | None]] = {
         Claim(scene.follower, None, scene.generation, is_transactional=True, version=9)
     ),
     Event.COMMIT_OUTSIDE: lambda scene: scene.commit(Claim()),
+    Event.COMMIT_OUTSIDE_IN_TRANSACTION: lambda scene: scene.commit(Claim(is_transactional=True)),
     Event.DELETE: lambda scene: scene.delete(),
     Event.EXPIRE: lambda scene: scene.expire(),
 }

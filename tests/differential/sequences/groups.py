@@ -11,6 +11,9 @@ from typing import Any
 
 from tests.differential.sequences.common import VERSIONS, created
 from tests.differential.sequences.offsets import commit, group_ready, offset
+from tests.differential.sequences.transaction_offsets import add_offsets
+from tests.differential.sequences.transaction_offsets import commit as commit_in_transaction
+from tests.differential.sequences.transactions import begun, end
 from tests.differential.steps import Call, Collect, Later, Script, Step, hexed, var
 
 Json = Any
@@ -42,6 +45,7 @@ def scripts() -> list[Script]:
     made += [Script("JoinGroup", f"version {v}: static", _Static(v).steps()) for v in range(5, 10)]
     made.append(Script("JoinGroup", "who may join", _refusals()))
     made.append(Script("JoinGroup", "members of any kind", _any_kind()))
+    made.append(Script("JoinGroup", "offsets in a transaction", _transaction()))
     made.append(Script("LeaveGroup", "several at once", _several()))
     made.append(Script("DeleteGroups", "groups in every state", _deletions()))
     made.append(Script("ListGroups", "by state and type", _lists()))
@@ -357,6 +361,37 @@ def _any_kind() -> list[Step]:
         group.beat(TWO, 2),
         group.leave(member(TWO)),
         group.described(),
+        group.deleted(),
+    ]
+
+
+def _transaction() -> list[Step]:
+    """Who may commit offsets in a transaction; the old versions cannot say who they are."""
+    group = Group("members-in-transaction")
+    name = group.name
+
+    def commits(member_id: Json, generation: int, instance: str | None = None) -> list[Step]:
+        claim = {"generation_id": generation, "member_id": member_id, "group_instance_id": instance}
+        return [commit_in_transaction(name, name, name, (0, 1), version=v, **claim) for v in (3, 4, 5)]
+
+    return [
+        *created(name),
+        *group_ready(name),
+        *begun(name),
+        add_offsets(name, name),
+        *commits("nobody", 1),
+        *group.joined(),
+        *commits(ONE, 1),
+        group.sync(ONE, 1),
+        *(commit_in_transaction(name, name, name, (0, 1), version=v) for v in range(3)),
+        *commits("", -1),
+        *commits(ONE, 1),
+        *commits(ONE, 0),
+        *commits(ONE, -1),
+        *commits("nobody", 1),
+        *commits(ONE, 1, "i"),
+        end(name, "abort"),
+        group.leave(member(ONE)),
         group.deleted(),
     ]
 

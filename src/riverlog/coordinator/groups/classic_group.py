@@ -168,7 +168,8 @@ class ClassicGroup:
     def refuse_commit(self, claim: Claim) -> ErrorCode | None:
         is_member = claim.generation_or_epoch >= 0 or claim.member_id or claim.instance_id is not None
         if claim.generation_or_epoch < 0 and (self.state is State.EMPTY or not is_member):
-            event = Event.COMMIT_OUTSIDE
+            is_transactional = claim.is_transactional
+            event = Event.COMMIT_OUTSIDE_IN_TRANSACTION if is_transactional else Event.COMMIT_OUTSIDE
         else:
             refusal = self.refuse_member(claim.member_id, claim.instance_id)
             if refusal is not None:

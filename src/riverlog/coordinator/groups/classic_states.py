@@ -46,6 +46,7 @@ class Event(Enum):
     COMMIT = "a member commits offsets"
     COMMIT_IN_TRANSACTION = "a member commits offsets in a transaction"
     COMMIT_OUTSIDE = "somebody who claims no membership commits offsets"
+    COMMIT_OUTSIDE_IN_TRANSACTION = "the same in a transaction, where old clients cannot say who they are"
     DELETE = "an administrator deletes the group"
     EXPIRE = "the last offset of the group has expired"
 
@@ -118,6 +119,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.COMMIT: _UNKNOWN,
         Event.COMMIT_IN_TRANSACTION: _UNKNOWN,
         Event.COMMIT_OUTSIDE: _DONE,
+        Event.COMMIT_OUTSIDE_IN_TRANSACTION: _DONE,
         Event.DELETE: _DEAD,
         Event.EXPIRE: _DEAD,
     },
@@ -141,6 +143,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.COMMIT: _DONE,
         Event.COMMIT_IN_TRANSACTION: _DONE,
         Event.COMMIT_OUTSIDE: _UNKNOWN,
+        Event.COMMIT_OUTSIDE_IN_TRANSACTION: _DONE,
         Event.DELETE: _NOT_EMPTY,
         Event.EXPIRE: _IGNORE,
     },
@@ -164,6 +167,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.COMMIT: _REBALANCING,
         Event.COMMIT_IN_TRANSACTION: _DONE,
         Event.COMMIT_OUTSIDE: _UNKNOWN,
+        Event.COMMIT_OUTSIDE_IN_TRANSACTION: _DONE,
         Event.DELETE: _NOT_EMPTY,
         Event.EXPIRE: _IGNORE,
     },
@@ -187,6 +191,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.COMMIT: _DONE,
         Event.COMMIT_IN_TRANSACTION: _DONE,
         Event.COMMIT_OUTSIDE: _UNKNOWN,
+        Event.COMMIT_OUTSIDE_IN_TRANSACTION: _DONE,
         Event.DELETE: _NOT_EMPTY,
         Event.EXPIRE: _IGNORE,
     },
@@ -210,6 +215,7 @@ TABLE: Final[Mapping[State, Mapping[Event, Rule]]] = {
         Event.COMMIT: _NOT_FOUND,
         Event.COMMIT_IN_TRANSACTION: Answer(ErrorCode.ILLEGAL_GENERATION),
         Event.COMMIT_OUTSIDE: _DONE,
+        Event.COMMIT_OUTSIDE_IN_TRANSACTION: _DONE,
         Event.DELETE: _NOT_FOUND,
         Event.EXPIRE: _IGNORE,
     },
