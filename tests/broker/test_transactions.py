@@ -74,6 +74,16 @@ def test_from_produce_12_on_the_broker_adds_the_partition(broker: Broker, topic:
         assert client.write(me, topic, 1, b"late") is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+def test_from_produce_12_on_a_producer_begins_at_sequence_0_in_each_partition(
+    broker: Broker, topic: str
+) -> None:
+    with TransactionClient(broker, fresh_name()) as client:
+        me = client.identity()
+        assert client.write(me, topic, 1, b"second") is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert client.write(me, topic, 0, b"first") is ErrorCode.NONE
+        assert client.write(me, topic, 1, b"second") is ErrorCode.NONE
+
+
 def test_verification_can_be_switched_off(topic: str) -> None:
     with Broker(config={"transaction.partition.verification.enable": False}) as broker:
         broker.create_topic(topic)

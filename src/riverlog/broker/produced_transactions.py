@@ -15,6 +15,7 @@ from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.produce import ProduceRequest, TopicProduceData
 
 _PRODUCER: Final = struct.Struct(">qh")
+_PRODUCER_AND_SEQUENCE: Final = struct.Struct(">qhi")
 _PRODUCER_AT: Final = 43
 _ABORTABLE_SINCE: Final = 11
 _ADDS_SINCE: Final = 12
@@ -54,6 +55,18 @@ class ProducedTransactions:
         else:
             found = self._replicas.find_by_id(topic.topic_id, index)
         return found.topic_partition if isinstance(found, Partition) else None
+
+
+def begins_late(partition: Partition, records: memoryview, version: int) -> bool:
+    """Whether a producer that the partition does not know begins in the middle of its sequence.
+
+    Where the broker adds the partition, the first batch may have been refused and a later one come through; a
+    producer with an epoch for each transaction always begins at 0, so the gap is seen.
+    """
+    if version < _ADDS_SINCE or len(records) < HEADER_BYTES or not is_transactional(records):
+        return False
+    producer_id, _, base_sequence = _PRODUCER_AND_SEQUENCE.unpack_from(records, _PRODUCER_AT)
+    return base_sequence != 0 and partition.log.producers.get(producer_id) is None
 
 
 def _support(version: int) -> Support:

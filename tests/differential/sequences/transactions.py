@@ -29,6 +29,7 @@ def scripts() -> list[Script]:
         Script("Produce", f"in a transaction, version {v}", _writes(v)) for v in (3, 7, 9, 10, 11, 12, 13)
     ]
     made += [Script("Produce", f"by a zombie, version {v}", _zombie(v)) for v in (9, 11, 12)]
+    made += [Script("Produce", f"first sequences, version {v}", _first_sequences(v)) for v in (9, 11, 12)]
     return made
 
 
@@ -331,6 +332,37 @@ def _zombie(version: int) -> list[Step]:
         produce(version, name, numbered(1, "late"), transactional_id=name),
         produce(version, name, numbered(0, "b", epoch=1), transactional_id=name),
         end(name, "commit", version=5, epoch=0),
+        end(name, "commit", version=5, epoch=1),
+        state(name, "CompleteCommit"),
+        read(name),
+    ]
+
+
+def _first_sequences(version: int) -> list[Step]:
+    """A partition that has never heard of the producer, or only of its last epoch."""
+    name = f"first-sequences-{version}"
+
+    def send(sequence: int, partition: int, epoch: int = 0) -> Call:
+        records = numbered(sequence, "v", epoch=epoch)
+        return produce(version, name, records, partition=partition, transactional_id=name)
+
+    return [
+        *created(name, 3),
+        *begun(name),
+        add(name, name, 0, 1, 2),
+        send(5, 0),
+        send(6, 0),
+        send(0, 0),
+        send(0, 1),
+        send(2, 1),
+        send(1, 1),
+        end(name, "commit", version=5),
+        state(name, "CompleteCommit"),
+        add(name, name, 0, 1, 2, version=5, epoch=1),
+        send(3, 0, epoch=1),
+        send(0, 0, epoch=1),
+        send(3, 2, epoch=1),
+        send(0, 2, epoch=1),
         end(name, "commit", version=5, epoch=1),
         state(name, "CompleteCommit"),
         read(name),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.broker.context import HangUp, InOrder, Parts, RequestContext
-from riverlog.broker.produced_transactions import ProducedTransactions
+from riverlog.broker.produced_transactions import ProducedTransactions, begins_late
 from riverlog.broker.transactional_writes import Refusals
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
@@ -178,6 +178,8 @@ class ProduceHandler:
         if refusal is not None:
             return _error(data.index, refusal)
         assert isinstance(records, memoryview)
+        if request.transactional_id is not None and begins_late(partition, records, version):
+            return _error(data.index, NotWritten(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), partition)
         outcome = partition.append(records, now_ms, for_all_replicas=request.acks == _ALL)
         return self._reply(data.index, records, outcome, partition, request.acks, waiting)
 
