@@ -2,32 +2,30 @@
 
 import os
 import random
-import subprocess
 from dataclasses import dataclass
 
 import pytest
 
 _VARIABLE = "DELIVERY_SEED"
-_DEFAULT = 20_26
+_DEFAULT = 2026
 
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """The dice of one test."""
+    """The dice of one test, and where its report goes."""
 
     seed: int
     dice: random.Random
     replay: str
+    properties: list[tuple[str, object]]
 
 
 def seeded(request: pytest.FixtureRequest) -> Seeded:
     seed = int(os.environ.get(_VARIABLE, _DEFAULT))
     name = request.node.nodeid
-    return Seeded(seed, random.Random(f"{seed}:{name}"), f"{_VARIABLE}={seed} .venv/bin/pytest -n0 '{name}'")
-
-
-def commit() -> str:
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    return Seeded(
+        seed,
+        random.Random(f"{seed}:{name}"),
+        f"{_VARIABLE}={seed} scripts/run-tests -n0 '{name}'",
+        request.node.user_properties,
     )
-    return found.stdout.strip() or "unknown"

@@ -160,19 +160,20 @@ def killed_between(
     consumers = Consumers(server, directory, group, "sync", membership="assigned")
     kills = 4 if victim == "client" else 2
     try:
-        position = consumers.start()["sync"]
+        position, is_peaceful = consumers.start()["sync"], False
         while position < RECORDS:
-            taken = min(RECORDS - position, chance.dice.randint(10, 40))
-            if not kills:
+            taken = min(RECORDS - position, chance.dice.randint(5, 30))
+            if is_peaceful or not kills:
                 position = consumers.take(taken, first=first, stop_at=None)["positions"]["sync"]
-                continue
-            kills -= 1
-            consumers.take(taken, first=first, stop_at="between")
-            if victim == "client":
-                position = consumers.start()["sync"]
             else:
-                server.restart()
-                position = consumers.go_on()["positions"]["sync"]
+                kills -= 1
+                consumers.take(taken, first=first, stop_at="between")
+                if victim == "client":
+                    position = consumers.start()["sync"]
+                else:
+                    server.restart()
+                    position = consumers.go_on()["positions"]["sync"]
+            is_peaceful = not is_peaceful
     finally:
         consumers.kill()
     return consumers.processed()
