@@ -16,8 +16,6 @@ from riverlog.coordinator.groups.classic_states import State
 from riverlog.coordinator.groups.membership import Claim
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.wire.codec import encode
-from riverlog.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tests.coordinator.classic_driver import GROUP, RANGE, Driver
 
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -356,45 +354,6 @@ def test_a_join_on_another_connection_takes_the_place_of_the_first() -> None:
     fresh = driver.send_join(first, named("range"))
     assert driver.answers[stale].error is ErrorCode.REBALANCE_IN_PROGRESS
     assert fresh not in driver.answers
-
-
-def subscription(*topics: str) -> Protocols:
-    data = encode(ConsumerProtocolSubscription(topics=list(topics)), 1)
-    return (MemberProtocol("range", b"\x00\x01" + data),)
-
-
-def test_what_consumers_subscribe_to_protects_its_offsets() -> None:
-    driver = Driver()
-    [only] = driver.stable(protocols=subscription("orders", "payments"))
-    assert [driver.group.is_subscribed(topic) for topic in ("orders", "payments", "x")] == [True, True, False]
-    assert driver.group.offset_ages_from("x", 5) == 5
-    driver.load()
-    assert driver.group.is_subscribed("orders")
-    driver.leave(Leaver(only))
-    assert not driver.group.is_subscribed("orders")
-    assert driver.group.offset_ages_from("orders", 5) == driver.now_ms
-
-
-def test_offsets_do_not_age_while_nobody_knows_what_is_read() -> None:
-    driver = Driver()
-    driver.stable()
-    assert driver.group.offset_ages_from("x", 5) is None
-    assert driver.group.refuse_offset_delete() is None
-    other = Driver()
-    other.stable(protocol_type="connect")
-    assert other.group.offset_ages_from("x", 5) is None
-    assert other.group.refuse_offset_delete() is ErrorCode.NON_EMPTY_GROUP
-
-
-@pytest.mark.parametrize("data", [b"", b"\x00", b"\xff\xff", b"\x00\x01\x00\x00\x00\x09", b"\x00\x00\x7f"])
-def test_what_is_no_subscription_is_not_read(data: bytes) -> None:
-    assert classic_protocols.read_subscription(data) is None
-    assert classic_protocols.subscribed_topics([data]) is None
-
-
-def test_a_subscription_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
-    data = encode(ConsumerProtocolSubscription(topics=["orders"]), 3)
-    assert classic_protocols.subscribed_topics([b"\x00\x63" + data + b"more"]) == frozenset({"orders"})
 
 
 def test_names_of_protocols_are_told_to_the_leader_alone() -> None:
