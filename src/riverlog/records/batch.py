@@ -8,9 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from riverlog.model.disk import ReadableBuffer
+from riverlog.records.checksum import crc32c
 from riverlog.records.compression import Codec
 
 HEADER_BYTES = 61

@@ -9,9 +9,8 @@ batch.
 import struct
 from typing import Final
 
-from crc32c import crc32c
-
 from riverlog.model.errors import CorruptLogError
+from riverlog.records.checksum import crc32c
 from riverlog.storage.producer_state import ProducerEntry, ProducerStates, WrittenBatch
 
 _VERSION: Final = 1
