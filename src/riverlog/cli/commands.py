@@ -19,6 +19,8 @@ COMMANDS = {
     "topic": "riverlog.cli.topic",
     "produce": "riverlog.cli.produce",
     "consume": "riverlog.cli.consume",
+    "group": "riverlog.cli.group",
+    "txn": "riverlog.cli.txn",
     "log": "riverlog.cli.log",
     "config": "riverlog.cli.config",
     "metadata": "riverlog.cli.metadata",

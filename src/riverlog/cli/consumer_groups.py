@@ -1,0 +1,156 @@
+"""Questions about consumer groups, and commits in their name, in plain values.
+
+No printing and no options here: `group` and `group_changes` build on it. Errors of the cluster come out as
+`CommandError`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from riverlog.cli.cluster import offsets_at, outcome
+from riverlog.cli.connection import Connection
+from riverlog.cli.failures import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from riverlog.cli.kafka_admin import ConsumerGroupDescription, MemberDescription
+
+Place = tuple[str, int]
+"""A topic and the number of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    group: str
+    kind: str
+    state: str
+
+
+def list_groups(connection: Connection) -> list[Listed]:
+    connection.metadata()
+    listing = outcome(
+        connection, connection.admin().list_consumer_groups(request_timeout=connection.timeout_s), "groups"
+    )
+    if listing.errors:
+        raise connection.failure(listing.errors[0].args[0], "groups")
+    return sorted(
+        (
+            Listed(each.group_id, _word(getattr(each, "type", None)), _word(getattr(each, "state", None)))
+            for each in listing.valid
+        ),
+        key=lambda each: each.group,
+    )
+
+
+def describe_groups(connection: Connection, groups: Sequence[str]) -> "list[ConsumerGroupDescription]":
+    """Raises where one is not there; librdkafka calls such a group dead."""
+    connection.metadata()
+    futures = connection.admin().describe_consumer_groups(list(groups), request_timeout=connection.timeout_s)
+    found = [outcome(connection, futures[group], f"group {group}") for group in groups]
+    for description in found:
+        if state_of(description) == "dead":
+            raise CommandError(
+                f"there is no group {description.group_id}",
+                remedy="see what is there with `riverlog group list`",
+                code=ExitCode.NOT_FOUND,
+            )
+    return found
+
+
+def find_group(connection: Connection, group: str) -> "ConsumerGroupDescription | None":
+    try:
+        [description] = describe_groups(connection, [group])
+    except CommandError as failure:
+        if failure.code is ExitCode.NOT_FOUND:
+            return None
+        raise
+    return description
+
+
+def state_of(description: "ConsumerGroupDescription") -> str:
+    return _word(description.state)
+
+
+def kind_of(description: "ConsumerGroupDescription") -> str:
+    return _word(description.type)
+
+
+def owners_of(description: "ConsumerGroupDescription") -> "dict[Place, MemberDescription]":
+    """Who reads which partition now."""
+    return {
+        (each.topic, each.partition): member
+        for member in description.members
+        for each in member.assignment.topic_partitions
+    }
+
+
+def committed_offsets(connection: Connection, group: str) -> dict[Place, Committed]:
+    """Empty also for a group that is not there."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    connection.metadata()
+    futures = connection.admin().list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)], request_timeout=connection.timeout_s
+    )
+    answer = outcome(connection, futures[group], f"offsets of group {group}")
+    return {
+        (each.topic, each.partition): Committed(each.offset, each.metadata or "")
+        for each in answer.topic_partitions
+        if each.offset >= 0
+    }
+
+
+def commit(connection: Connection, group: str, offsets: Mapping[Place, Committed]) -> None:
+    """In the name of a group without members; there need not be one before."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    wanted = [
+        TopicPartition(topic, partition, committed.offset, metadata=committed.metadata)
+        for (topic, partition), committed in sorted(offsets.items())
+    ]
+    connection.metadata()
+    futures = connection.admin().alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=connection.timeout_s
+    )
+    answer = outcome(connection, futures[group], f"offsets of group {group} were not set")
+    for each in answer.topic_partitions:
+        if each.error is not None:
+            raise connection.failure(each.error, f"{group}: {each.topic}-{each.partition} was not set")
+
+
+def end_offsets(connection: Connection, places: Iterable[Place]) -> dict[Place, int]:
+    """Of those that are there; a topic may have been deleted since the group read it."""
+    from riverlog.cli.kafka_admin import LATEST
+
+    topics = connection.metadata().topics
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        if topic in topics and partition in topics[topic].partitions:
+            by_topic.setdefault(topic, []).append(partition)
+    return {
+        (topic, partition): end
+        for topic, partitions in by_topic.items()
+        for partition, end in offsets_at(connection, topic, partitions, LATEST).items()
+    }
+
+
+def require_empty(description: "ConsumerGroupDescription | None", doing: str) -> None:
+    """Members would commit over what is set, and a group that has some cannot be deleted."""
+    if description is not None and description.members:
+        count = len(description.members)
+        members = "1 member" if count == 1 else f"{count} members"
+        raise CommandError(
+            f"group {description.group_id} was not {doing}: it has {members}",
+            remedy=f"stop its consumers first; `riverlog group describe {description.group_id}` names them",
+        )
+
+
+def _word(value: object) -> str:
+    name = getattr(value, "name", None)
+    return "unknown" if name is None else str(name).lower().replace("_", " ")

@@ -1,0 +1,226 @@
+"""`riverlog group`, with real consumers as members."""
+
+import json
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.cli.running import EXECUTABLE, CommandLine
+
+
+@pytest.fixture
+def group() -> str:
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def topic(riverlog: CommandLine) -> str:
+    """Ten records in each of two partitions."""
+    name = riverlog.topic("-p", "2")
+    for partition in ("0", "1"):
+        riverlog.produce(name, *map(str, range(10)), options=("-p", partition))
+    return name
+
+
+@contextmanager
+def member(riverlog: CommandLine, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
+    """A consumer with partitions, until the end of the block."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": riverlog.bootstrap,
+            "group.id": group,
+            "client.id": "the-client",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+    )
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 20
+    while not consumer.assignment():
+        assert time.monotonic() < deadline, "no partitions"
+        consumer.poll(0.1)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def commit(riverlog: CommandLine, group: str, topic: str, *offsets: int) -> None:
+    consumer = Consumer({"bootstrap.servers": riverlog.bootstrap, "group.id": group})
+    wanted = [TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
+    consumer.commit(offsets=wanted, asynchronous=False)
+    consumer.close()
+
+
+def offsets(riverlog: CommandLine, group: str) -> dict[int, int | None]:
+    [found] = riverlog("group", "describe", group, "-o", "json").json
+    return {each["partition"]: each["offset"] for each in found["partitions"]}
+
+
+def test_list_shows_groups_that_match(riverlog: CommandLine, group: str, topic: str) -> None:
+    commit(riverlog, group, topic, 1, 2)
+    assert riverlog("group", "list", f"{group}*", "-o", "json").json == [
+        {"group": group, "type": "classic", "state": "empty"}
+    ]
+    assert group in riverlog("group", "list").stdout
+    nothing = riverlog("group", "list", "no-such-*")
+    assert (nothing.stdout, nothing.stderr) == ("", "no consumer groups\n")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_describe_shows_lag_owner_host_and_client(
+    riverlog: CommandLine, group: str, topic: str, protocol: str
+) -> None:
+    with member(riverlog, group, topic, group_protocol=protocol) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        [found] = riverlog("group", "describe", group, "-o", "json").json
+        member_id = consumer.memberid()
+    assert (found["group"], found["type"], found["state"]) == (group, protocol, "stable")
+    assert (found["members"], found["lag"], found["idle_members"]) == (1, 6, [])
+    owner = {"owner": member_id, "host": "127.0.0.1", "client": "the-client"}
+    assert found["partitions"] == [
+        {"topic": topic, "partition": 0, "offset": 4, "end": 10, "lag": 6, **owner},
+        {"topic": topic, "partition": 1, "offset": None, "end": 10, "lag": None, **owner},
+    ]
+
+
+def test_describe_names_a_static_member_by_its_own_name(
+    riverlog: CommandLine, group: str, topic: str
+) -> None:
+    with member(riverlog, group, topic, group_instance_id="rack-7"):
+        shown = riverlog("group", "describe", group).stdout
+    assert "1 member" in shown
+    assert "rack-7" in shown
+
+
+def test_describe_shows_a_group_whose_topic_is_gone(riverlog: CommandLine, group: str) -> None:
+    topic = riverlog.topic()
+    kept = riverlog.topic()
+    commit(riverlog, group, topic, 0)
+    commit(riverlog, group, kept, 0)
+    riverlog("topic", "delete", topic, "--yes")
+    [found] = riverlog("group", "describe", group, "-o", "json").json
+    assert {each["topic"]: each["lag"] for each in found["partitions"]}[kept] == 0
+
+
+def test_describe_watch_goes_on_until_it_is_interrupted(
+    riverlog: CommandLine, group: str, topic: str
+) -> None:
+    commit(riverlog, group, topic, 3, 3)
+    command = [EXECUTABLE, "group", "describe", group, "--watch", "--interval", "0.1", "-o", "json"]
+    with subprocess.Popen(
+        [*command, "-b", riverlog.bootstrap], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        first = json.loads(watching.stdout.readline())
+        commit(riverlog, group, topic, 10, 10)
+        while (later := json.loads(watching.stdout.readline())) == first:
+            pass
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(10) == 130
+        assert watching.stderr.read() == ""
+    assert (first[0]["lag"], later[0]["lag"]) == (14, 0)
+
+
+def test_a_group_that_is_not_there_is_not_found(riverlog: CommandLine, group: str) -> None:
+    for command in (["describe", group], ["delete", group, "--yes"], ["export", group]):
+        missing = riverlog("group", *command, code=4)
+        assert group in missing.stderr
+        assert missing.stdout == ""
+    riverlog("group", "seek", group, "--to", "earliest", code=4)
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"), [("earliest", 0), ("latest", 10), ("7", 7), ("-3", 7), ("@0", 0), ("99", 10)]
+)
+def test_seek_sets_the_offsets_of_all_that_was_read(
+    riverlog: CommandLine, group: str, topic: str, to: str, expected: int
+) -> None:
+    commit(riverlog, group, topic, 4)
+    tried = riverlog("group", "seek", group, f"--to={to}", "--dry-run", "-o", "json")
+    assert tried.json == [
+        {"group": group, "topic": topic, "partition": 0, "from": 4, "to": expected},
+        {"group": group, "topic": topic, "partition": 1, "from": None, "to": expected},
+    ]
+    assert offsets(riverlog, group) == {0: 4}
+    moved = riverlog("group", "seek", group, f"--to={to}", "-o", "json")
+    assert moved.json == tried.json
+    assert offsets(riverlog, group) == {0: expected, 1: expected}
+    assert ("has no offset 99" in moved.stderr) == (to == "99")
+
+
+def test_seek_makes_a_new_group_for_a_topic_that_is_named(
+    riverlog: CommandLine, group: str, topic: str
+) -> None:
+    riverlog("group", "seek", group, "--to", "5", "--topic", topic, "-p", "1")
+    assert offsets(riverlog, group) == {1: 5}
+
+
+def test_nothing_is_changed_while_a_group_has_members(
+    riverlog: CommandLine, group: str, topic: str, tmp_path: Path
+) -> None:
+    commit(riverlog, group, topic, 4, 4)
+    saved = tmp_path / "saved.json"
+    saved.write_text(riverlog("group", "export", group).stdout)
+    with member(riverlog, group, topic):
+        for command in (
+            ["seek", group, "--to", "latest"],
+            ["delete", group, "--yes"],
+            ["import", str(saved)],
+        ):
+            refused = riverlog("group", *command, code=1)
+            assert "it has 1 member" in refused.stderr
+    assert offsets(riverlog, group) == {0: 4, 1: 4}
+
+
+def test_offsets_are_exported_and_imported(riverlog: CommandLine, group: str, topic: str) -> None:
+    consumer = Consumer({"bootstrap.servers": riverlog.bootstrap, "group.id": group})
+    noted = [TopicPartition(topic, 0, 4, metadata="a note"), TopicPartition(topic, 1, 6)]
+    consumer.commit(offsets=noted, asynchronous=False)
+    consumer.close()
+    saved = riverlog("group", "export", group).stdout
+    assert json.loads(saved)["groups"] == [
+        {
+            "group": group,
+            "offsets": [
+                {"topic": topic, "partition": 0, "offset": 4, "metadata": "a note"},
+                {"topic": topic, "partition": 1, "offset": 6},
+            ],
+        }
+    ]
+    riverlog("group", "delete", group, "--yes")
+    riverlog("group", "describe", group, code=4)
+    tried = riverlog("group", "import", "--dry-run", stdin=saved)
+    assert "would be set" in tried.stderr
+    riverlog("group", "describe", group, code=4)
+    riverlog("group", "import", stdin=saved)
+    assert riverlog("group", "export", group).stdout == saved
+    assert group in riverlog("group", "export", "--all").stdout
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 9, "groups": []}', '{"format": 1}'])
+def test_import_refuses_what_export_did_not_print(riverlog: CommandLine, text: str) -> None:
+    assert "error: -" in riverlog("group", "import", stdin=text, code=2).stderr
+
+
+def test_delete_asks_first(riverlog: CommandLine, group: str, topic: str) -> None:
+    commit(riverlog, group, topic, 1)
+    asked = riverlog("group", "delete", group, code=2)
+    assert "--yes" in asked.stderr
+    deleted = riverlog.execute("group", "delete", group, "--yes")
+    assert (deleted.code, deleted.stdout, deleted.stderr) == (0, "", f"deleted group {group}\n")
+
+
+def test_wrong_usage_says_so(riverlog: CommandLine, group: str) -> None:
+    assert "no position" in riverlog("group", "seek", group, "--to", "somewhere", code=2).stderr
+    riverlog("group", "export", code=2)
+    riverlog("group", "export", group, "--all", code=2)
