@@ -13,6 +13,7 @@ CASES = {
     "wire": "decode and encode cost per request",
     "validate": "checking a batch on the way in",
     "storage": "the log engine alone",
+    "compaction": "cleaner throughput",
     "start_and_memory": "start, idle memory, many connections",
     "data_path": "produce, fetch and small requests",
     "many_partitions": "100,000 idle partitions",

@@ -209,6 +209,20 @@ class LogDirectory:
         log.set_high_watermark(self._checkpoints.high_watermarks.get(name, 0))
         return log
 
+    def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
+        """A compacted log that nobody has opened since the start, if it is due; otherwise it stays closed."""
+        name = str(partition)
+        if name in self._logs or name in self._unrecovered or name not in self._checkpoints.recovery_points:
+            return None
+        if not self._config_for(partition.topic).is_compacted:
+            return None
+        log = self._open(name, partition)
+        if not is_due(log):
+            log.close()
+            return None
+        self._logs[name] = log
+        return log
+
     def recover(self) -> Iterator[Log]:
         """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
         for name in sorted(self._unrecovered):

@@ -7,6 +7,7 @@ others get their turn; a full disk or a log that changed meanwhile is simply tri
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from riverlog.model.clock import Clock
 from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.ids import TopicPartition
 from riverlog.model.metrics import Metrics
 from riverlog.storage.cleaning.cleaning import Bounds, Cleaning
 from riverlog.storage.cleaning.pace import CalledOffError, Pace
@@ -25,6 +27,7 @@ from riverlog.storage.log_directory import LogDirectory
 _logger = logging.getLogger(__name__)
 _THREADS_MAX: Final = 64
 _PAUSE_MIN_S: Final = 0.01
+_UNSEEN_PER_LOOK: Final = 100
 
 
 class Candidate(NamedTuple):
@@ -53,6 +56,8 @@ class Cleaner:
         self._set_aside: dict[Log, str] = {}
         # When a pass over a log may be tried again.
         self._postponed: dict[Log, float] = {}
+        # Logs that were closed at the start: each is looked at once, a few at a time.
+        self._unseen: deque[tuple[LogDirectory, TopicPartition]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._read_bytes = metrics.counter("riverlog_cleaner_read_bytes_total")
         self._written_bytes = metrics.counter("riverlog_cleaner_written_bytes_total")
@@ -74,6 +79,9 @@ class Cleaner:
 
     def start(self) -> None:
         if self._config().is_enabled:
+            self._unseen.extend(
+                (each, partition) for each in self._directories() for partition in each.partitions()
+            )
             self._task = asyncio.create_task(self._run(), name="cleaner")
 
     async def close(self) -> None:
@@ -92,6 +100,7 @@ class Cleaner:
             self._pace.bytes_per_second = config.bytes_per_second_max
             pause_s = max(config.backoff_ms / 1000, _PAUSE_MIN_S)
             try:
+                self._open_unseen()
                 self._begin_passes(config)
             except Exception:
                 _logger.exception("Looking for logs to clean failed; it is tried again in %.1f s", pause_s)
@@ -114,6 +123,13 @@ class Cleaner:
             )
             self._running.add(task)
             task.add_done_callback(self._running.discard)
+
+    def _open_unseen(self) -> None:
+        now_ms = self._clock.wall_ms()
+        for _ in range(min(_UNSEEN_PER_LOOK, len(self._unseen))):
+            directory, partition = self._unseen.popleft()
+            if directory.is_online:
+                directory.open_to_clean(partition, lambda log: examine(log, now_ms).is_due(log.config))
 
     def _compacted(self) -> Iterable[Candidate]:
         now_ms = self._clock.wall_ms()

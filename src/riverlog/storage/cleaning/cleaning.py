@@ -171,4 +171,4 @@ class Cleaning:
             raise CalledOffError
 
 
-_COIN_BYTES = 16 * 1024
+_COIN_BYTES = 128 * 1024

@@ -39,6 +39,6 @@ class Pace:
         if wait_s > 0:
             stop.wait(wait_s)
         else:
-            time.sleep(0)  # Lets the event loop have the interpreter between two batches.
+            time.sleep(0)  # Lets the event loop have the interpreter now and then.
         if stop.is_set():
             raise CalledOffError

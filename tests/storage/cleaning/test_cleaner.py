@@ -1,0 +1,209 @@
+"""The cleaner of a node: which log comes next, how fast, and what it does about those it cannot clean."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from riverlog.model.config.cleaner_config import CleanerConfig
+from riverlog.model.config.parse import combine, from_mapping
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.system_clock import SystemClock
+from riverlog.storage.cleaning.cleaner import Cleaner
+from riverlog.storage.cleaning.pace import CalledOffError, Pace
+from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.log import Log
+from riverlog.storage.log_directory import LogDirectory
+from riverlog.testing.simulated_disk import SimulatedDisk
+from tests.storage.cleaning.compaction import CONFIG, close_segment, put
+from tests.storage.logs import read_all
+from tests.storage.scenarios import open_directory
+
+QUICK = CleanerConfig(backoff_ms=10)
+
+
+def directory_at(path: Path, config: LogConfig = CONFIG) -> LogDirectory:
+    return LogDirectory.open(
+        str(path),
+        disk=LocalDisk(),
+        clock=SystemClock(),
+        node_id=NodeId(1),
+        cluster_id="cluster",
+        new_uuid=lambda: UUID(int=1),
+        config_for=lambda topic: config if topic != "deleted" else LogConfig(),
+    )
+
+
+def table_in(directory: LogDirectory, topic: str, *, keys: int = 5, writes: int = 60) -> Log:
+    partition = TopicPartition(topic, 0)
+    directory.create(partition, UUID(int=hash_of(topic)))
+    log = directory.get(partition)
+    assert log is not None
+    for number in range(writes):
+        put(log, (b"%d" % (number % keys), b"%d" % number * 20))
+    close_segment(log)
+    return log
+
+
+def hash_of(topic: str) -> int:
+    return int.from_bytes(topic.encode())
+
+
+async def eventually(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        await asyncio.sleep(0.01)
+
+
+def run_with(
+    directory: LogDirectory,
+    work: Callable[[Cleaner, InMemoryMetrics], Awaitable[None]],
+    config: CleanerConfig = QUICK,
+) -> None:
+    async def run() -> None:
+        metrics = InMemoryMetrics()
+        cleaner = Cleaner(lambda: [directory], lambda: config, clock=SystemClock(), metrics=metrics)
+        cleaner.start()
+        try:
+            await work(cleaner, metrics)
+        finally:
+            await cleaner.close()
+
+    asyncio.run(run())
+    directory.close()
+
+
+def test_every_compacted_log_is_cleaned_and_others_are_left_alone(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    tables = [table_in(directory, f"table-{number}") for number in range(3)]
+    other = table_in(directory, "deleted")
+
+    async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        assert metrics.value("riverlog_cleaner_dirty_ratio_max") == 1.0
+        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 3)
+        assert [len(read_all(log)) for log in tables] == [5, 5, 5]
+        assert len(read_all(other)) == 60
+        assert metrics.value("riverlog_cleaner_dirty_ratio_max") == 0.0
+        assert metrics.value("riverlog_cleaner_read_bytes_total") > 0
+
+    run_with(directory, work, replace(QUICK, threads=2))
+    assert "table-2 0 60" in (tmp_path / "cleaner-offset-checkpoint").read_text()
+
+
+def test_a_log_that_nobody_opens_after_a_start_is_cleaned_too(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    table_in(directory, "table")
+    table_in(directory, "deleted")
+    directory.close()
+    again = directory_at(tmp_path)
+
+    async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
+        assert [log.topic_partition.topic for log in again.opened()] == ["table"]
+
+    run_with(again, work)
+
+
+def test_the_checkpoint_saves_the_next_start_from_cleaning_again(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    table_in(directory, "table")
+
+    async def once(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
+
+    run_with(directory, once)
+    again = directory_at(tmp_path)
+    log = again.get(TopicPartition("table", 0))
+    assert log is not None
+    assert log.cleaned_offset == 60
+    again.delete(log.topic_partition)
+    again.begin_cleaner_checkpoint()()
+    assert "table" not in (tmp_path / "cleaner-offset-checkpoint").read_text()
+    again.close()
+
+
+def test_a_log_that_cannot_be_cleaned_is_tried_once(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    rotten = table_in(directory, "rotten")
+    path = Path(rotten.segments[0].log.path)
+    with path.open("r+b") as file:
+        file.seek(80)
+        file.write(b"\xff\xff")
+
+    async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        await eventually(lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1)
+        read = metrics.value("riverlog_cleaner_read_bytes_total")
+        await asyncio.sleep(0.1)  # Several turns of the cleaner.
+        assert metrics.value("riverlog_cleaner_read_bytes_total") == read
+        assert "CRC" in cleaner.set_aside[rotten]
+        assert not list(path.parent.glob("*.cleaned"))
+
+    run_with(directory, work)
+
+
+def test_closing_calls_off_a_pass_that_would_take_long(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path, replace(CONFIG, segment_bytes=300_000))
+    log = table_in(directory, "table", keys=3000, writes=3000)
+
+    async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        await eventually(lambda: bool(cleaner._passes))
+
+    started = time.monotonic()
+    run_with(directory, work, replace(QUICK, bytes_per_second_max=1000.0))
+    assert time.monotonic() - started < 20
+    assert not list(Path(log.directory).glob("*.cleaned"))
+
+
+def test_nothing_is_cleaned_when_the_cleaner_is_off(tmp_path: Path) -> None:
+    directory = directory_at(tmp_path)
+    log = table_in(directory, "table")
+
+    async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
+        await asyncio.sleep(0.1)
+        assert len(read_all(log)) == 60
+
+    run_with(directory, work, replace(QUICK, is_enabled=False))
+
+
+def test_an_unreadable_checkpoint_of_the_cleaner_is_begun_anew() -> None:
+    disk = SimulatedDisk()
+    directory = open_directory(disk, config=CONFIG)
+    disk.open("/data/cleaner-offset-checkpoint", create=True).pwrite(b"nonsense", 0)
+    directory.close()
+    assert open_directory(disk, config=CONFIG).is_online
+
+
+def test_the_pace_bounds_what_is_read_and_written_per_second() -> None:
+    clock = SystemClock()
+    pace, stop = Pace(clock, 1_000_000), threading.Event()
+    started = clock.monotonic_s()
+    for _ in range(30):
+        pace.spend(10_000, stop)
+    assert clock.monotonic_s() - started >= 0.15  # 0.3 s of allowance, of which 0.1 s may be had in advance.
+
+
+def test_waiting_for_the_pace_ends_when_the_work_is_called_off() -> None:
+    pace, stop = Pace(SystemClock(), 1.0), threading.Event()
+    threading.Timer(0.05, stop.set).start()
+    with pytest.raises(CalledOffError):
+        pace.spend(1_000_000, stop)
+
+
+def test_the_settings_of_the_cleaner_are_kafkas() -> None:
+    assert CleanerConfig.from_settings(combine([])) == replace(
+        CleanerConfig(), bytes_per_second_max=1.7976931348623157e308
+    )
+    altered = CleanerConfig.from_settings(
+        combine([from_mapping({"log.cleaner.threads": 2}, "test")]),
+        dynamic_default={"log.cleaner.threads": "3", "log.cleaner.enable": "false"},
+        dynamic_broker={"log.cleaner.backoff.ms": "7"},
+    )
+    assert (altered.threads, altered.backoff_ms, altered.is_enabled) == (3, 7, True)
