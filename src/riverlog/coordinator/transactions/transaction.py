@@ -114,7 +114,10 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int) -> "Transaction":
-        """Aborted by the coordinator: the next epoch is nobody's, so that everybody must ask for another."""
+        """Aborted by the coordinator: the next epoch is nobody's, so that everybody must ask for another.
+
+        If it is the last one, the next InitProducerId gets a fresh id; Kafka takes one here already.
+        """
         return replace(
             self,
             state=TransactionState.PREPARE_ABORT,
