@@ -107,6 +107,7 @@ class Way:
             except KafkaException as error:
                 if error.args[0].fatal():
                     raise
+                self.consumer.poll(0.05)  # A member that was given up joins again.
             else:
                 return
 

@@ -1,7 +1,7 @@
 """How a consumer comes by its partitions: told outright, or as a member of its group."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import OFFSET_STORED, Consumer, Message, TopicPartition
@@ -19,7 +19,7 @@ consumer protocol nobody does before the session of the old one has run out."""
 GROUP_SETTINGS = (
     "group.initial.rebalance.delay.ms=0",
     "group.consumer.min.session.timeout.ms=1000",
-    "group.consumer.session.timeout.ms=1500",
+    "group.consumer.session.timeout.ms=2500",
     "group.consumer.min.heartbeat.interval.ms=100",
     "group.consumer.heartbeat.interval.ms=200",
     "group.min.session.timeout.ms=1000",
@@ -28,18 +28,25 @@ GROUP_SETTINGS = (
 
 
 def join(
-    consumer: Consumer, partitions: Sequence[TopicPartition], membership: Mapping[str, Any]
+    consumer: Consumer,
+    partitions: Sequence[TopicPartition],
+    membership: Mapping[str, Any],
+    on_assign: Callable[[], None] = lambda: None,
 ) -> list[Message]:
-    """Return when the consumer has the partitions, with the records that came at once."""
+    """Return when the consumer has the partitions, with the records that came at once. Partitions may be
+    assigned again later, and reading then begins at the committed offset."""
     if not membership:
         consumer.assign([TopicPartition(each.topic, each.partition, OFFSET_STORED) for each in partitions])
         return []
     assigned: set[tuple[str, int]] = set()
     early: list[Message] = []
-    consumer.subscribe(
-        sorted({each.topic for each in partitions}),
-        on_assign=lambda _, given: assigned.update((each.topic, each.partition) for each in given),
-    )
+
+    def note(_: Consumer, given: list[TopicPartition]) -> None:
+        assigned.update((each.topic, each.partition) for each in given)
+        early.clear()
+        on_assign()
+
+    consumer.subscribe(sorted({each.topic for each in partitions}), on_assign=note)
     end = time.monotonic() + _JOIN_S
     while len(assigned) < len(partitions):
         assert time.monotonic() < end, f"only {assigned} after {_JOIN_S} s"

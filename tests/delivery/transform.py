@@ -4,7 +4,7 @@ The test names for each transaction how many records it takes, where to stop, an
 a record becomes carries the name of the transaction, so that a second attempt can be told from the first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
@@ -43,7 +43,8 @@ class Transformer:
                 **wanted["membership_settings"],
             )
         )
-        self._early = join(self.consumer, self._source, wanted["membership_settings"])
+        self._assignments = 0
+        self._early = join(self.consumer, self._source, wanted["membership_settings"], self._note_assigned)
 
     def committed(self) -> list[int]:
         """The group's position in each partition."""
@@ -54,10 +55,15 @@ class Transformer:
         """So many records, or those that are left."""
         taken, self._early = self._early[:count], self._early[count:]
         while len(taken) < count:
+            before = self._assignments
             got = self.consumer.consume(count - len(taken), 0.2)
+            if self._assignments != before:
+                taken.clear()  # Reading has begun again at the committed offset.
             taken += [each for each in got if each.error() is None]
             if not got and self._is_at_end():
                 break
+        # A member that has been replaced since must not commit for its group.
+        self._membership = self.consumer.consumer_group_metadata()
         return taken
 
     def run(self, order: Mapping[str, Any]) -> None:
@@ -94,8 +100,10 @@ class Transformer:
         self._retry(self.producer.abort_transaction)
         self._journal.ended(name, Outcome.FAILED)
         self._early.clear()
+        assigned = {(each.topic, each.partition) for each in self.consumer.assignment()}
         for place, offset in zip(self._source, self.committed(), strict=True):
-            self.consumer.seek(TopicPartition(place.topic, place.partition, offset))
+            if (place.topic, place.partition) in assigned:
+                self.consumer.seek(TopicPartition(place.topic, place.partition, offset))
 
     def _retry(self, end: Callable[[float], None]) -> None:
         while True:
@@ -120,9 +128,7 @@ class Transformer:
                 self._stop("begun", stop_at)
         self._flush()
         self._stop("produced", stop_at)
-        positions = self.consumer.position(self._source)
-        moved = [each for each in positions if each.offset >= 0]
-        self.producer.send_offsets_to_transaction(moved, self.consumer.consumer_group_metadata(), _TIMEOUT_S)
+        self.producer.send_offsets_to_transaction(_behind(records), self._membership, _TIMEOUT_S)
         self._stop("offsets sent", stop_at)
 
     def _flush(self) -> None:
@@ -139,11 +145,21 @@ class Transformer:
             self._control.ask(point)
 
     def _is_at_end(self) -> bool:
-        for position in self.consumer.position(self._source):
-            _, end = self.consumer.get_watermark_offsets(position, _TIMEOUT_S)
-            if position.offset < end:
+        """A partition of which nothing has been read since it was assigned is at the committed offset."""
+        for read, committed in zip(self.consumer.position(self._source), self.committed(), strict=True):
+            _, end = self.consumer.get_watermark_offsets(read, _TIMEOUT_S)
+            if max(read.offset, committed) < end:
                 return False
         return True
+
+    def _note_assigned(self) -> None:
+        self._assignments += 1
+
+
+def _behind(records: Iterable[Message]) -> list[TopicPartition]:
+    """The position behind the last record of each partition."""
+    ends = {(each.topic() or "", each.partition() or 0): (each.offset() or 0) + 1 for each in records}
+    return [TopicPartition(topic, partition, end) for (topic, partition), end in ends.items()]
 
 
 def _text(message: Message) -> str:
