@@ -4,7 +4,6 @@ The first partition with records gives at least one batch even if that is larger
 after it the limits are strict. Nothing is copied and nothing waits here.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from riverlog.broker.fetch_sessions import Wanted
@@ -17,13 +16,16 @@ from riverlog.wire.messages.fetch import (
     EpochEndOffset,
     LeaderIdAndEpoch,
     PartitionData,
+    SnapshotId,
 )
 
+_NO_DIVERGENCE = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
 _TOLD_THE_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
+class FetchLimits(NamedTuple):
     max_bytes: int
     is_read_committed: bool
     claims_to_be_replica: bool
@@ -109,6 +111,9 @@ def _read_partition(
         high_watermark=log.high_watermark,
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.log_start_offset,
+        diverging_epoch=_NO_DIVERGENCE,
+        current_leader=_NO_LEADER,
+        snapshot_id=_NO_SNAPSHOT,
         aborted_transactions=[] if limits.is_read_committed else None,
         records=b"",
     )

@@ -69,19 +69,27 @@ class Outbound:
         self._queue.extend(parts)
 
     def send_now(self, parts: Parts) -> None:
-        """Send a reply while nothing else is queued; what the socket does not take now is queued."""
-        head = parts[0]
-        if len(parts) == 1 and type(head) is not FileSlice:
+        """Send a reply while nothing else is queued; what the socket does not take now is queued.
+
+        Bytes that stand alone or before a large slice have nothing to be joined with and go at once.
+        """
+        head, *rest = parts
+        if type(head) is not FileSlice and (
+            not rest or (type(rest[0]) is FileSlice and rest[0].length > _SMALL_SLICE_BYTES)
+        ):
             try:
-                sent = self._socket.send(head)  # type: ignore[arg-type]
+                sent = self._socket.send(head, more=bool(rest))  # type: ignore[arg-type]
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError as error:
                 self._on_broken(error.strerror or str(error))
                 return
             if sent == len(head):
-                return
-            parts = [memoryview(head)[sent:]]  # type: ignore[arg-type]
+                if not rest:
+                    return
+                parts = rest
+            else:
+                parts = [memoryview(head)[sent:], *rest]  # type: ignore[arg-type]
         self.queue(parts)
         self.flush()
 
