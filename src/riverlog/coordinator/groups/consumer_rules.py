@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from riverlog.metadata.image import NO_CONFIG, ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config.group_config import GroupConfig
+
+_ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
+"""The one of these that can be changed for all groups while the broker runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +20,13 @@ class GroupRules:
 
 def rules_for(group_id: str, config: GroupConfig, image: ClusterImage) -> GroupRules:
     own = image.configs.get(ConfigResource(ResourceType.GROUP, group_id), NO_CONFIG)
+    interval_ms = _number(
+        image.broker_config(None), _ASSIGNMENT_INTERVAL, config.consumer_assignment_interval_ms
+    )
     return GroupRules(
         _number(own, "consumer.session.timeout.ms", config.consumer_session_timeout_ms),
         _number(own, "consumer.heartbeat.interval.ms", config.consumer_heartbeat_interval_ms),
-        _number(own, "consumer.assignment.interval.ms", config.consumer_assignment_interval_ms),
+        _number(own, "consumer.assignment.interval.ms", interval_ms),
     )
 
 

@@ -10,6 +10,7 @@ from riverlog.model.errors import ConfigError
 _MINUTE_MS = 60_000
 _INT_MAX = 2**31 - 1
 _CODEC_MAX = 4
+_ASSIGNORS = frozenset({"uniform", "range"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,18 @@ class GroupConfig:
                 f"{settings.origin(name)}: {name} is {fields['offsets_topic_codec']}. "
                 "Give 0 for none, 1 for gzip, 2 for snappy, 3 for lz4 or 4 for zstd."
             )
+        _check_assignors(settings, fields["consumer_assignors"])
         return cls(**fields)
+
+
+def _check_assignors(settings: Settings, names: tuple[str, ...]) -> None:
+    if names and _ASSIGNORS.issuperset(names):
+        return
+    name = GROUP_FIELDS["consumer_assignors"]
+    raise ConfigError(
+        f"{settings.origin(name)}: {name} is {','.join(names)!r}. Give one or both of uniform and range; "
+        "assignors of your own cannot be loaded."
+    )
 
 
 GROUP_FIELDS: Mapping[str, str] = {

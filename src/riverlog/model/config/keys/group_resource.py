@@ -1,11 +1,11 @@
 """Settings of one group."""
 
 TABLE = """
-consumer.session.timeout.ms  int  45000  >=1  medium  cluster-wide  planned
+consumer.session.timeout.ms  int  45000  >=1  medium  cluster-wide  works
     Silence after which a member of this consumer group is removed.
-consumer.heartbeat.interval.ms  int  5000  >=1  medium  cluster-wide  planned
+consumer.heartbeat.interval.ms  int  5000  >=1  medium  cluster-wide  works
     Heartbeat interval that members of this consumer group are told.
-consumer.assignment.interval.ms  int  1000  >=0  medium  cluster-wide  planned
+consumer.assignment.interval.ms  int  1000  >=0  medium  cluster-wide  works
     Least pause between two assignments of this consumer group.
 share.session.timeout.ms  int  45000  >=1  medium  cluster-wide  accepted
     Silence after which a member of this share group is removed.
