@@ -66,13 +66,13 @@ class ClassicMembers:
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL if subscription is None else None
         )
         if refusal is not None or subscription is None:
-            return reply(token, Joined(request.member_id, refusal or ErrorCode.NONE))
+            return reply(token, Joined("", refusal or ErrorCode.NONE))
         if not request.member_id and request.instance_id is None and request.version >= ID_REQUIRED_SINCE:
             return reply(token, Joined(request.new_member_id, ErrorCode.MEMBER_ID_REQUIRED))
         draft = Draft(group)
         before = _find(draft, request)
         if isinstance(before, Refusal):
-            return reply(token, Joined(request.member_id, before.error))
+            return reply(token, Joined("", before.error))
         member = _joining(before, request, subscription)
         if before.member_id not in draft.group.members or not member.has_same_subscription(before):
             draft.write_subscription(member)
@@ -92,7 +92,7 @@ class ClassicMembers:
         claimed = owned_by(subscription, self._consumer.image)
         after = self._consumer.settle(draft, before, member, claimed, now_ms)
         if isinstance(after, Refusal):
-            return reply(token, Joined(member.member_id, after.error))
+            return reply(token, Joined("", after.error))
         joined = Joined(
             after.member_id,
             generation=after.epoch,
@@ -115,7 +115,7 @@ class ClassicMembers:
         member = _current(group, request.member_id, request.instance_id, request.generation)
         if isinstance(member, ErrorCode):
             return reply(token, Synced(member))
-        protocol = protocols_of(member)[0].name
+        protocol, subscription = protocols_of(member)[0]
         if (request.protocol_type or classic_protocols.CONSUMER, request.protocol or protocol) != (
             classic_protocols.CONSUMER,
             protocol,
@@ -126,7 +126,7 @@ class ClassicMembers:
         synced = Synced(
             protocol_type=classic_protocols.CONSUMER,
             protocol=protocol,
-            assignment=write_assignment(member.assigned, self._consumer.image),
+            assignment=write_assignment(member.assigned, self._consumer.image, subscription),
         )
         return reply(token, synced) + Effects(
             timers=(
@@ -185,11 +185,7 @@ class ClassicMembers:
 
 def _subscription(group: ConsumerGroup, request: Joining) -> ConsumerProtocolSubscription | None:
     """What the member subscribes to; None if it does not fit in with the other classic members."""
-    others = [
-        protocols_of(member)
-        for member_id, member in group.members.items()
-        if member.classic is not None and member_id != request.member_id
-    ]
+    others = [protocols_of(member) for member in group.members.values() if member.classic is not None]
     if request.protocol_type != classic_protocols.CONSUMER or not request.protocols:
         return None
     if not classic_protocols.common([*others, request.protocols]):

@@ -13,7 +13,6 @@ from riverlog.wire.messages.consumer_protocol_assignment import ConsumerProtocol
 from riverlog.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 _VERSION: Final = struct.Struct(">h")
-_WRITTEN: Final = 3
 
 
 def owned_by(subscription: ConsumerProtocolSubscription, image: ClusterImage) -> dict[UUID, frozenset[int]]:
@@ -42,7 +41,10 @@ def read_assignment(data: bytes, image: ClusterImage) -> Assignment:
     }
 
 
-def write_assignment(assigned: Epochs, image: ClusterImage) -> bytes:
+def write_assignment(assigned: Epochs, image: ClusterImage, subscription: bytes) -> bytes:
+    """In the version in which the member has written its subscription."""
+    first, last = ConsumerProtocolAssignment.VERSIONS
+    version = min(max(_VERSION.unpack_from(subscription)[0], first), last)
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             TopicPartition(topic=image.topic_names[topic], partitions=sorted(indexes))
@@ -50,4 +52,4 @@ def write_assignment(assigned: Epochs, image: ClusterImage) -> bytes:
             if topic in image.topic_names
         ]
     )
-    return _VERSION.pack(_WRITTEN) + encode(message, _WRITTEN)
+    return _VERSION.pack(version) + encode(message, version)

@@ -144,5 +144,5 @@ def _downgraded(member: ConsumerMember, protocol: str | None, image: ClusterImag
         member.rebalance_timeout_ms,
         member.classic.session_timeout_ms,
         dict(member.classic.protocols).get(protocol or "", b""),
-        write_assignment(member.assigned, image),
+        write_assignment(member.assigned, image, member.classic.protocols[0][1]),
     )
