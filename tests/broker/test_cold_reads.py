@@ -5,8 +5,10 @@ import os
 from pathlib import Path
 
 from riverlog.broker.cold_reads import ColdReader, is_warm, read_if_warm
+from riverlog.model.disk import FileSlice
 from riverlog.records.batch import walk
 from riverlog.records.builder import build_batch
+from riverlog.storage.local_disk import LocalDisk
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient
 
@@ -41,21 +43,19 @@ def test_a_thread_warms_what_is_cold(tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
     path.write_bytes(content)
     evict(path)
-    descriptor = os.open(path, os.O_RDONLY)
+    file = LocalDisk().open(str(path))
+    descriptor = file.fileno()
 
     async def main() -> None:
         reader = ColdReader()
         try:
-            await reader.warm(descriptor, 1_000_000, 1_500_000)
+            await reader.warm(FileSlice(file, 1_000_000, 1_500_000))
         finally:
             reader.close()
         assert is_warm(descriptor, 1_000_000, 1_500_000)
         assert read_if_warm(descriptor, 1_000_000, 8000) == content[1_000_000:1_008_000]
 
-    try:
-        asyncio.run(main())
-    finally:
-        os.close(descriptor)
+    asyncio.run(main())
 
 
 def test_a_fetch_of_evicted_segments_returns_every_record() -> None:

@@ -15,24 +15,28 @@ class FaultyDisk(LocalDisk):
     def __init__(self) -> None:
         self.is_full = False
         self.fails_to_sync = False
+        self.broken: str | None = None
+        """Writing to and reading from files below this path fails."""
         self.may_sync = threading.Event()
         self.may_sync.set()
         self.syncs = 0
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         file = super().open(path, create=create)
-        return FaultyFile(file, self) if path.endswith(".log") else file
+        return FaultyFile(file, self, path) if path.endswith(".log") else file
 
 
 class FaultyFile:
-    def __init__(self, file: Any, disk: FaultyDisk) -> None:
+    def __init__(self, file: Any, disk: FaultyDisk, path: str) -> None:
         self._file = file
         self._disk = disk
+        self._path = path
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
+        self._fail_if_broken()
         if self._disk.is_full:
             if len(data) > 10:
                 # As a real disk does: what fits is written, and the next write fails.
@@ -40,9 +44,17 @@ class FaultyFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return int(self._file.pwrite(data, position))
 
+    def pread(self, length: int, position: int) -> bytes:
+        self._fail_if_broken()
+        return bytes(self._file.pread(length, position))
+
     def datasync(self) -> None:
         self._disk.may_sync.wait(30)
         if self._disk.fails_to_sync:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._disk.syncs += 1
         self._file.datasync()
+
+    def _fail_if_broken(self) -> None:
+        if self._disk.broken is not None and self._path.startswith(self._disk.broken):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -10,7 +10,13 @@ import pytest
 from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
-from tests.broker.raw_client import RawClient, fetch_request, one_record, produce_request
+from tests.broker.raw_client import (
+    ConnectionClosedError,
+    RawClient,
+    fetch_request,
+    one_record,
+    produce_request,
+)
 from tests.node.faulty_disk import FaultyDisk
 
 
@@ -97,6 +103,45 @@ def test_a_failed_sync_takes_the_directory_offline_and_is_never_acknowledged(
         disk.fails_to_sync = False
         assert client.produce("orders").error_code == ErrorCode.KAFKA_STORAGE_ERROR, "never retried"
         assert client.fetch("orders", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_failing_disk_takes_its_directory_offline_and_leaves_the_others_alone(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    settings = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}
+    with Broker(settings, disk=disk) as broker, RawClient(broker) as client:
+        client.create_topic("spread", partitions=2)
+        for partition in range(2):
+            assert client.produce("spread", partition=partition).base_offset == 0
+        lost = 0 if (tmp_path / "a" / "spread-0").is_dir() else 1
+        disk.broken = str(tmp_path / "a")
+        assert client.produce("spread", partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        disk.broken = None
+        assert client.produce("spread", partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.fetch("spread", 0, partition=lost).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.produce("spread", partition=1 - lost).base_offset == 1
+        assert client.fetch("spread", 0, partition=1 - lost).high_watermark == 2
+        broker.restart()
+        with RawClient(broker) as again:
+            assert again.produce("spread", partition=lost).base_offset == 1
+
+
+@pytest.mark.parametrize("record_bytes", [10, 100_000])
+def test_records_that_the_disk_cannot_read_take_the_directory_offline(
+    disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch, record_bytes: int
+) -> None:
+    monkeypatch.setattr("riverlog.broker.outbound.is_warm", lambda *_: False)
+    monkeypatch.setattr("riverlog.broker.outbound.read_if_warm", lambda *_: None)
+    with Broker(disk=disk) as broker, RawClient(broker) as client:
+        client.create_topic("orders")
+        assert client.produce("orders", one_record(b"v" * record_bytes)).error_code == ErrorCode.NONE
+        assert client.fetch("orders", 0).records
+        disk.broken = broker.data_dir
+        with pytest.raises((ConnectionClosedError, ConnectionError)):
+            client.fetch("orders", 0)
+        disk.broken = None
+        with RawClient(broker) as again:
+            assert again.fetch("orders", 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself(disk: FaultyDisk) -> None:

@@ -2,13 +2,16 @@
 
 `sendfile` and `pread` of a page that is not in the page cache wait for the disk, and with them every other
 client of the loop. A read with RWF_NOWAIT fails instead of waiting, so it tells; a thread then reads the
-range once. File systems that cannot tell (or systems without the call) count as warm.
+range once, through the file, so that a disk that fails to read takes its directory offline. File systems that
+cannot tell (or systems without the call) count as warm.
 """
 
 import asyncio
 import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
+
+from riverlog.model.disk import FileSlice
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
@@ -56,21 +59,22 @@ class ColdReader:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="riverlog-cold-read")
         self.reads = 0
 
-    def warm(self, descriptor: int, position: int, length: int) -> "asyncio.Future[None]":
+    def warm(self, piece: FileSlice) -> "asyncio.Future[None]":
+        """Fails as reading the file fails."""
         self.reads += 1
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._threads, _read_through, descriptor, position, length)
+        return asyncio.get_running_loop().run_in_executor(self._threads, _read_through, piece)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _read_through(descriptor: int, position: int, length: int) -> None:
+def _read_through(piece: FileSlice) -> None:
+    file, position, length = piece
     end = position + length
     if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, position, length, os.POSIX_FADV_WILLNEED)
+        os.posix_fadvise(file.fileno(), position, length, os.POSIX_FADV_WILLNEED)
     while position < end:
-        count = len(os.pread(descriptor, min(_WARM_STEP_BYTES, end - position), position))
+        count = len(file.pread(min(_WARM_STEP_BYTES, end - position), position))
         if count == 0:
             return
         position += count

@@ -6,12 +6,14 @@ slice that is not in the page cache is read by a thread first. A slice in the qu
 """
 
 import asyncio
+import errno
 from collections import deque
 from collections.abc import Callable
 
 from riverlog.broker.cold_reads import ColdReader, is_warm, read_if_warm
 from riverlog.broker.context import Parts
 from riverlog.model.disk import FileSlice
+from riverlog.model.errors import StorageError
 from riverlog.model.network import Socket
 from riverlog.wire.schema import RecordData
 
@@ -118,6 +120,8 @@ class Outbound:
                 self._socket.on_writable(self._resume)
         except OSError as error:
             self._on_broken(error.strerror or str(error))
+        except StorageError as error:
+            self._on_broken(f"records could not be read: {error}")
 
     def drop(self) -> None:
         self._queue.clear()
@@ -184,7 +188,12 @@ class Outbound:
                 return None
             self._warm_end = part.position + length
         length = min(length, self._warm_end - part.position)
-        sent = self._socket.sendfile(descriptor, part.position, length)
+        try:
+            sent = self._socket.sendfile(descriptor, part.position, length)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                part.file.pread(length, part.position)  # Fails as well, and takes the directory offline.
+            raise
         if sent == 0:
             raise OSError(_CUT_SHORT)
         if sent == part.length:
@@ -197,7 +206,7 @@ class Outbound:
     def _warm_first(self, part: FileSlice, length: int) -> None:
         self._suspended = True
         end = part.position + length
-        warming = self._cold_reader.warm(part.file.fileno(), part.position, length)
+        warming = self._cold_reader.warm(FileSlice(part.file, part.position, length))
         warming.add_done_callback(lambda done: self._on_warmed(done, end))
 
     def _on_warmed(self, warming: "asyncio.Future[None]", end: int) -> None:
