@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition  # type: ignore[import-untyped]
-from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec  # type: ignore[import-untyped]
+from kafka.admin import (  # type: ignore[import-untyped]
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
+    OffsetSpec,
+    ResourcePatternFilter,
+    ResourceType,
+)
 from kafka.errors import KafkaError, KafkaTimeoutError  # type: ignore[import-untyped]
 
 from tests.conformance.clients.interface import (
@@ -18,6 +28,7 @@ from tests.conformance.clients.interface import (
 )
 
 __all__ = [
+    "ANY_ACL",
     "ConfigResource",
     "ConfigResourceType",
     "KafkaAdminClient",
@@ -27,6 +38,14 @@ __all__ = [
     "OffsetSpec",
     "TopicPartition",
 ]
+
+ANY_ACL = ACLFilter(
+    None,
+    None,
+    ACLOperation.ANY,
+    ACLPermissionType.ANY,
+    ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY),
+)
 
 
 class KafkaPython(Client):
