@@ -6,11 +6,12 @@ depend on how much time has passed since the last one. Members choose their ids 
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from tests.differential.sequences.common import GROUP, created
 from tests.differential.sequences.offsets import commit, fetch_offsets, group_ready, offset
-from tests.differential.steps import Call, Script, Step, var
+from tests.differential.steps import Call, Script, Step, hexed, var
 
 Json = Any
 
@@ -34,6 +35,7 @@ def scripts() -> list[Script]:
         Script(HEARTBEAT, "assignors", _assignors()),
         Script(HEARTBEAT, "commits in an epoch", _commits()),
         Script(HEARTBEAT, "a classic group is not a consumer group", _classic()),
+        Script(HEARTBEAT, "a classic group changes over and back", _migration()),
     ]
 
 
@@ -349,6 +351,75 @@ def _classic() -> list[Step]:
         group.beat("ann", 2),
         group.described(),
         Call("LeaveGroup", 2, {"group_id": group.name, "member_id": var("member:1")}),
+        group.join("ann", topic),
+        group.leave("ann"),
+    ]
+
+
+def _migration() -> list[Step]:
+    """With a consumer of the classic protocol that gives up everything before it joins."""
+    topic, group = "cg-migrate", Group("cg-migrate")
+    member = var("member:1")
+    name = struct.pack(">h", len(topic)) + topic.encode()
+    subscription = struct.pack(">hi", 1, 1) + name + struct.pack(">ii", -1, 0)
+    assignment = struct.pack(">hi", 0, 1) + name + struct.pack(">iiiiii", 4, 0, 1, 2, 3, -1)
+
+    def join(who: Json, kind: str = "consumer", protocol: str = "range") -> Call:
+        fields = {
+            "group_id": group.name,
+            "session_timeout_ms": 30000,
+            "rebalance_timeout_ms": 60000,
+            "member_id": who,
+            "protocol_type": kind,
+            "protocols": [{"name": protocol, "metadata": hexed(subscription)}],
+        }
+        return Call("JoinGroup", 3, fields)
+
+    def sync(generation: int, **more: Json) -> Call:
+        fields = {"group_id": group.name, "generation_id": generation, "member_id": member, "assignments": []}
+        return Call("SyncGroup", 2, fields | more)
+
+    def beat(generation: int, who: Json = member) -> Call:
+        fields = {"group_id": group.name, "generation_id": generation, "member_id": who}
+        return Call("Heartbeat", 2, fields)
+
+    def commits(generation: int) -> Call:
+        wanted = [(topic, [offset(0, 7)])]
+        return commit(7, group.name, wanted, member_id=member, generation_id_or_member_epoch=generation)
+
+    return [
+        *created(topic, 4),
+        *group.ready(),
+        join(""),
+        sync(1, assignments=[{"member_id": member, "assignment": hexed(assignment)}]),
+        group.join("ann", topic),
+        beat(1),
+        beat(2),
+        beat(1, "ann"),
+        beat(1, "eve"),
+        commits(1),
+        commits(2),
+        sync(1),
+        group.beat("ann", 2),
+        join(member, protocol="roundrobin"),
+        join(member),
+        beat(2),
+        sync(1),
+        sync(2),
+        beat(2),
+        commits(2),
+        join("", "connect"),
+        group.beat("ann", 2),
+        group.beat("ann", 2),
+        Call("DescribeGroups", 5, {"groups": [group.name]}),
+        group.leave("ann"),
+        group.described(),
+        beat(2),
+        beat(3),
+        join(member),
+        sync(3, assignments=[{"member_id": member, "assignment": hexed(assignment)}]),
+        beat(3),
+        Call("LeaveGroup", 2, {"group_id": group.name, "member_id": member}),
         group.join("ann", topic),
         group.leave("ann"),
     ]

@@ -110,23 +110,23 @@ def may_go_down(group: ConsumerGroup, config: GroupConfig) -> bool:
 
 def go_down(draft: Draft, image: ClusterImage, now_ms: int) -> tuple[CoordinatorRecord, ...]:
     """Remove what is left of the group and write it as a classic one."""
-    group = draft.group
-    members = tuple(group.members.values())
+    group_id, epoch = draft.group.group_id, draft.group.epoch
+    members = tuple(draft.group.members.values())
     protocol = classic_protocols.chosen([protocols_of(member) for member in members])
     for member in members:
-        draft.write(*records.member_tombstones(group.group_id, member.member_id))
-    for expression in group.regexes:
-        draft.write(records.regex(group.group_id, expression, None))
-    draft.write(*records.group_tombstones(group.group_id))
+        draft.write(*records.member_tombstones(group_id, member.member_id))
+    for expression in tuple(draft.group.regexes):
+        draft.write(records.regex(group_id, expression, None))
+    draft.write(*records.group_tombstones(group_id))
     stored = StoredGroup(
-        group.epoch,
+        epoch,
         classic_protocols.CONSUMER,
         protocol,
         members[0].member_id,
         now_ms,
         tuple(_downgraded(member, protocol, image) for member in members),
     )
-    return (*draft.records, record_of(group.group_id, stored))
+    return (*draft.records, record_of(group_id, stored))
 
 
 def protocols_of(member: ConsumerMember) -> Protocols:
