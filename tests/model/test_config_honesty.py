@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 import riverlog
+from riverlog.model.config.alter import Altered, Change, Operation, Refused, alter_group
 from riverlog.model.config.cleaner_config import CLEANER_FIELDS
 from riverlog.model.config.definitions import BROKER_KEYS, TOPIC_KEYS, broker_synonyms, topic_synonym
+from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.group_config import GROUP_FIELDS
 from riverlog.model.config.log_config import BROKER_FIELDS, TOPIC_FIELDS
 from riverlog.model.config.server_config import PLAIN_FIELDS
@@ -40,6 +42,13 @@ SPECIAL = {
 }
 READ_AT_START = {"riverlog.insecure": "refuses open listeners while the slice is made"}
 
+GROUP_BOUNDS = {
+    f"group.consumer.{bound}.{setting}": (f"consumer.{setting}", bound)
+    for setting in ("assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms")
+    for bound in ("min", "max")
+}
+"""Read when the settings of a group are altered, with the setting that each is a bound of."""
+
 
 def _is_read(attribute: str) -> bool:
     return re.search(rf"\.{attribute}\b", SOURCES) is not None
@@ -71,7 +80,20 @@ def test_a_topic_key_that_works_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, key in BROKER_KEYS.items() if key.status is Status.WORKS])
 def test_a_broker_key_that_works_is_read(name: str) -> None:
-    assert name in READ_AT_START or _is_read(BROKER_ATTRIBUTES[name])
+    assert name in READ_AT_START or name in GROUP_BOUNDS or _is_read(BROKER_ATTRIBUTES[name])
+
+
+@pytest.mark.parametrize("name", GROUP_BOUNDS)
+def test_a_bound_of_group_settings_is_kept(name: str) -> None:
+    setting, bound = GROUP_BOUNDS[name]
+    wide = {each: "1" if kind == "min" else "1000000" for each, (_, kind) in GROUP_BOUNDS.items()}
+    layers = BrokerLayers({**wide, name: "10000"}, {}, {})
+
+    def alter(value: str) -> Altered | Refused:
+        return alter_group({}, [Change(setting, Operation.SET, value)], layers)
+
+    assert isinstance(alter("10000"), Altered)
+    assert isinstance(alter("9999" if bound == "min" else "10001"), Refused)
 
 
 def test_a_key_that_does_nothing_is_not_read() -> None:
