@@ -109,9 +109,9 @@ def read_all(log: Log, *, start: int | None = None, max_bytes: int = 1 << 20) ->
     records: list[Record] = []
     while offset < log.log_end_offset:
         data = slice_bytes(log.read(offset, max_bytes=max_bytes, end_offset=log.log_end_offset))
-        found = [record for at, _ in walk(data) for record in records_of(data, at)]
-        if not found:
+        if not data:
             break
+        found = [record for at, _ in walk(data) for record in records_of(data, at)]
         records.extend(record for record in found if record.offset >= offset)
         offset = max(header.next_offset for _, header in walk(data))
     return records
