@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
+from riverlog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from tests.broker.raw_client import RawClient
+from tests.broker.test_consumer_groups import Member, described
 from tests.broker.test_consumer_groups_clients import SETTINGS, consumer, fill, read, shares
 
 
@@ -87,3 +93,39 @@ def test_a_group_with_members_of_both_protocols_survives_a_kill_of_the_broker() 
         old.close()
         read([new], lambda _: shares(new) == [[0, 1, 2, 3]])
         new.close()
+
+
+def join_request(group: str, member_id: str = "") -> JoinGroupRequest:
+    topic = b"\x00\x05other"
+    subscription = b"\x00\x00" + b"\x00\x00\x00\x01" + topic + b"\xff\xff\xff\xff"
+    return JoinGroupRequest(
+        group_id=group,
+        member_id=member_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
+    )
+
+
+def test_who_waits_in_a_rebalance_is_called_back_when_the_group_changes_over(broker: Broker) -> None:
+    with RawClient(broker) as first, RawClient(broker) as second, RawClient(broker) as third:
+        first.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="waiting"))
+        leader = first.ask(ApiKey.JOIN_GROUP, 3, join_request("waiting"))
+        assert leader.error_code == ErrorCode.NONE
+        second.send(ApiKey.JOIN_GROUP, 3, join_request("waiting"))
+        assert Member(third, "waiting", "ann").join("other") == []
+        waited = second.receive(ApiKey.JOIN_GROUP, 3)
+        assert waited.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        again = second.ask(ApiKey.JOIN_GROUP, 3, join_request("waiting", waited.member_id))
+        assert (again.error_code, again.leader, again.generation_id) == (ErrorCode.NONE, "", 2)
+        [group] = described(third, "waiting")
+        assert sorted(member.member_type for member in group.members) == [0, 0, 1]
+
+
+def test_a_group_does_not_change_over_where_the_policy_forbids_it() -> None:
+    forbidding = Broker(config={**SETTINGS, "group.consumer.migration.policy": "disabled"})
+    with forbidding as broker, RawClient(broker) as raw:
+        raw.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="fixed"))
+        assert raw.ask(ApiKey.JOIN_GROUP, 3, join_request("fixed")).error_code == ErrorCode.NONE
+        assert Member(raw, "fixed", "ann").join("other") is ErrorCode.GROUP_ID_NOT_FOUND
