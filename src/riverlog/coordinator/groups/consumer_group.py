@@ -161,7 +161,6 @@ class ConsumerGroup:
         if isinstance(value, layouts.ConsumerGroupCurrentMemberAssignmentValue):
             new = records.assigned(old or ConsumerMember(member_id), value)
         elif old is not None:
-            new = ConsumerMember(member_id)
             new = records.assigned(old, layouts.ConsumerGroupCurrentMemberAssignmentValue())
         else:
             return
