@@ -3,11 +3,12 @@
 What Kafka answers to each request is in the differential tests; here is what they cannot ask.
 """
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import (
     AclBinding,
@@ -25,6 +26,7 @@ from riverlog.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from riverlog.wire.messages.api_versions import ApiVersionsRequest
 from riverlog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from riverlog.wire.messages.elect_leaders import ElectLeadersRequest
 from riverlog.wire.messages.list_config_resources import ListConfigResourcesRequest
@@ -50,6 +52,40 @@ def client(broker: Broker) -> Iterator[RawClient]:
 @pytest.fixture(scope="module")
 def admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+
+def test_what_does_not_exist_here_is_not_advertised(client: RawClient) -> None:
+    """So that clients do not try: KRaft's quorum, and as in Kafka, telemetry that nobody receives."""
+    request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+    advertised = {each.api_key for each in client.ask(ApiKey.API_VERSIONS, 4, request).api_keys}
+    assert advertised.isdisjoint(
+        {
+            ApiKey.DESCRIBE_QUORUM,
+            ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+            ApiKey.PUSH_TELEMETRY,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+            ApiKey.DESCRIBE_CLIENT_QUOTAS,
+            ApiKey.ALTER_CLIENT_QUOTAS,
+        }
+    )
+
+
+def test_a_client_that_would_push_its_metrics_does_not_complain(broker: Broker) -> None:
+    complaints: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            complaints.append(record.getMessage())
+
+    logger = logging.Logger("client")
+    logger.addHandler(Listener())
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "enable.metrics.push": True}
+    producer = Producer(settings, logger=logger)
+    producer.produce("led", b"value")
+    assert producer.flush(10) == 0
+    producer.poll(0)
+    assert complaints == []
 
 
 @pytest.mark.parametrize("kind", [0, 1])
