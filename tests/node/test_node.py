@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.model.errors import ConfigError, FormatError, RiverlogError
+from riverlog.model.errors import ConfigError, ErrorCode, FormatError, RiverlogError
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.metadata import MetadataRequest
 from tests.broker.raw_client import RawClient, one_record, produce_request
+from tests.node.faulty_disk import FaultyDisk
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
@@ -165,6 +166,29 @@ def test_requests_and_connections_are_counted() -> None:
         assert metrics.value("riverlog_connections") == 1  # type: ignore[attr-defined]
         assert metrics.value("riverlog_requests_total", api="Produce") == 1  # type: ignore[attr-defined]
         assert metrics.value("riverlog_produced_bytes_total") > 0  # type: ignore[attr-defined]
+
+
+def test_the_state_of_the_disks_is_measured(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    settings = {"log.dirs": f"{tmp_path}/a,{tmp_path}/b", "riverlog.open.files.max": 16}
+    with Broker(settings, disk=disk) as broker, RawClient(broker) as client:
+
+        def value(name: str) -> float:
+            return broker.node.metrics.value(f"riverlog_{name}")  # type: ignore[attr-defined, no-any-return]
+
+        client.create_topic("wide", partitions=30)
+        for partition in range(30):
+            assert client.produce("wide", partition=partition).base_offset == 0
+        assert value("partitions_on_disk") == 30
+        assert 0 < value("open_files") <= 16
+        assert (value("log_directories_offline"), value("disk_full_errors")) == (0, 0)
+        disk.is_full = True
+        assert client.produce("wide").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        disk.is_full = False
+        assert (value("log_directories_offline"), value("disk_full_errors")) == (0, 1)
+        disk.broken = str(tmp_path)
+        assert client.produce("wide").error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert value("log_directories_offline") == 1
 
 
 def test_a_topic_created_again_after_its_deletion_begins_empty() -> None:

@@ -41,6 +41,7 @@ from riverlog.node.front_door import FrontDoor
 from riverlog.node.handlers import make_routes
 from riverlog.node.live_config import LiveConfig
 from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.storage_gauges import measure_storage
 from riverlog.node.system_clock import SystemClock
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.cleaning.cleaner import Cleaner
@@ -75,6 +76,7 @@ class Node:
         self._network = network or _network(settings, self.config)
         self._live_config = LiveConfig(settings, self.config.node_id)
         self._shares = DescriptorShares(self.config.open_files_max)
+        self._open_files = OpenFiles(self._shares.open_files)
         self._stack = AsyncExitStack()
         self._is_clean = True
         self._door: FrontDoor | None = None
@@ -110,6 +112,7 @@ class Node:
         thread = ThreadPoolExecutor(1, thread_name_prefix="riverlog-storage")
         self._stack.callback(thread.shutdown)
         logs = await loop.run_in_executor(thread, self._open_directories)
+        measure_storage(self.metrics, logs, self._open_files)
         flusher = Flusher(loop)
         directories = DataDirectories(logs, flusher, thread, self._clock, self._hosted)
         self._stack.push_async_callback(self._close_directories, directories)
@@ -140,7 +143,6 @@ class Node:
 
     def _open_directories(self) -> list[LogDirectory]:
         opened: list[LogDirectory] = []
-        open_files = OpenFiles(self._shares.open_files)
         try:
             for path in self.config.log_dirs:
                 opened.append(
@@ -152,7 +154,7 @@ class Node:
                         cluster_id=opened[0].meta.cluster_id if opened else None,
                         new_uuid=uuid4,
                         config_for=lambda topic: self._live_config.log_config(self._follower.image, topic),
-                        open_files=open_files,
+                        open_files=self._open_files,
                     )
                 )
         except BaseException:

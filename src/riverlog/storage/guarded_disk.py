@@ -19,11 +19,13 @@ T = TypeVar("T")
 class DirectoryHealth:
     """Whether one data directory can still be used. Goes offline once and stays so."""
 
-    __slots__ = ("_listeners", "failure", "path")
+    __slots__ = ("_listeners", "failure", "full_count", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.failure: str | None = None
+        self.full_count = 0
+        """How often something did not fit."""
         self._listeners: list[Callable[[str], None]] = []
 
     @property
@@ -47,6 +49,7 @@ class DirectoryHealth:
 
     def translate(self, error: OSError, path: str) -> NoReturn:
         if error.errno in _FULL:
+            self.full_count += 1
             raise DiskFullError(
                 f"No room left for {path}: {error.strerror}. Free space or lower the retention; writing "
                 "resumes by itself."
