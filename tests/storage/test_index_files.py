@@ -53,3 +53,12 @@ def test_a_time_index_takes_only_greater_timestamps() -> None:
         index.note(timestamp, offset)
     assert list(index.entries()) == [(5, 1), (9, 4)]
     assert [index.offset_before(timestamp) for timestamp in (4, 5, 8, 9, 10)] == [0, 1, 1, 4, 4]
+
+
+def test_half_an_entry_goes_with_the_first_change() -> None:
+    disk = SimulatedDisk()
+    disk.open("/index", create=True).pwrite(b"torn", 0)
+    index = OffsetIndex("/index", Files(disk, OpenFiles()))
+    index.keep(0)
+    index.save()
+    assert disk.size("/index") == 0

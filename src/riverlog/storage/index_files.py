@@ -21,13 +21,14 @@ _PAGE_ENTRIES: Final = 512
 class EntryFile:
     """A file of fixed-size entries of two ascending numbers, searched a page at a time."""
 
-    __slots__ = ("_entry", "_file", "_last", "_tail", "_written")
+    __slots__ = ("_entry", "_file", "_is_torn", "_last", "_tail", "_written")
 
     def __init__(self, path: str, files: Files, entry: struct.Struct) -> None:
         self._file = LazyFile(path, files)
         self._entry = entry
         self._tail = bytearray()
-        self._written = self._file.size_on_disk() // entry.size
+        self._written, torso_bytes = divmod(self._file.size_on_disk(), entry.size)
+        self._is_torn = torso_bytes > 0
         self._last: tuple[int, int] | None = None
 
     @property
@@ -65,6 +66,10 @@ class EntryFile:
 
     def keep(self, count: int) -> None:
         """Drop every entry from number `count` on."""
+        if self._is_torn:
+            # Half an entry, left by a power cut, is in nobody's count and goes with the first change.
+            self._file.get().truncate(self._written * self._entry.size)
+            self._is_torn = False
         if count >= self.count:
             return
         if count < self._written:
