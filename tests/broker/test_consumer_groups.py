@@ -1,7 +1,6 @@
 """Groups of the consumer protocol by raw requests: fencing, time-outs, restarts and topics that change."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +33,7 @@ from riverlog.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from tests.broker.raw_client import RawClient
+from tests.waiting import eventually
 
 SESSION_MS = 1_000
 SETTINGS = {
@@ -104,13 +104,6 @@ def partitions(reply: ConsumerGroupHeartbeatResponse) -> list[int] | ErrorCode:
         return ErrorCode(reply.error_code)
     assert reply.assignment is not None
     return [index for topic in reply.assignment.topic_partitions for index in topic.partitions]
-
-
-def eventually(check: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not check():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Transactions over a socket: what restarts keep, time-outs, verification, and two-phase commit."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
@@ -16,6 +16,7 @@ from riverlog.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.broker.transaction_client import TransactionClient
+from tests.waiting import eventually
 
 TIMEOUT_CHECK = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 20}
 
@@ -31,13 +32,6 @@ def topic(broker: Broker) -> str:
     name = f"orders-{uuid4().hex[:8]}"
     broker.create_topic(name, partitions=2)
     return name
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
 
 
 def fresh_name() -> str:
@@ -138,7 +132,7 @@ def test_a_transaction_that_runs_out_of_time_is_aborted_and_its_producer_fenced(
     with TransactionClient(broker, fresh_name()) as client:
         me = client.identity(timeout_ms=50)
         client.write(me, topic, 0, b"too slow")
-        wait_until(lambda: client.state() == "CompleteAbort")
+        eventually(lambda: client.state() == "CompleteAbort")
         assert client.ends(topic) == (2, 2)
         assert client.end(me, commit=True, version=4) is ErrorCode.PRODUCER_FENCED
         assert client.end(me, commit=True) is ErrorCode.INVALID_TXN_STATE
@@ -153,7 +147,7 @@ def test_time_runs_out_after_a_restart_as_well() -> None:
         broker.kill()
         broker.restart()
         with TransactionClient(broker, "payments") as client:
-            wait_until(lambda: client.state() == "CompleteAbort")
+            eventually(lambda: client.state() == "CompleteAbort")
 
 
 def test_a_transactional_id_that_is_not_used_is_forgotten(topic: str) -> None:
@@ -163,7 +157,7 @@ def test_a_transactional_id_that_is_not_used_is_forgotten(topic: str) -> None:
     }
     with Broker(config=config) as broker, TransactionClient(broker, "rare") as client:
         client.identity()
-        wait_until(lambda: client.listed() == [])
+        eventually(lambda: client.listed() == [])
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
@@ -246,4 +240,4 @@ def test_acks_that_wait_for_the_disk_hold_transactions_too(topic: str) -> None:
                 after = client.end(me, commit=round_ % 2 == 0)
                 assert isinstance(after, tuple)
                 me = after
-            wait_until(lambda: client.ends(topic) == (10, 10))
+            eventually(lambda: client.ends(topic) == (10, 10))

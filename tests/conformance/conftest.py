@@ -12,7 +12,7 @@ from tests.conformance.clients.confluent import ConfluentKafka, NewTopic
 from tests.conformance.clients.interface import ClientUnderTest
 from tests.conformance.clients.kafka_python import KafkaPython
 from tests.conformance.clients.kcat import Kcat
-from tests.conformance.waiting import eventually
+from tests.waiting import eventually
 
 MakeTopic = Callable[..., str]
 CLIENTS: dict[str, type[ClientUnderTest]] = {

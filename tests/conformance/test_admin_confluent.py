@@ -20,7 +20,7 @@ from tests.conformance.clients.confluent import (
     ResourceType,
 )
 from tests.conformance.clients.interface import Message
-from tests.conformance.waiting import eventually
+from tests.waiting import eventually
 
 UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS, INVALID_CONFIG, OFFSET_OUT_OF_RANGE = 3, 36, 37, 40, 1
 

@@ -16,7 +16,7 @@ from tests.conformance.clients.kafka_python import (
     OffsetSpec,
     TopicPartition,
 )
-from tests.conformance.waiting import eventually
+from tests.waiting import eventually
 
 UNKNOWN_TOPIC, TOPIC_EXISTS, INVALID_PARTITIONS, OFFSET_OUT_OF_RANGE = 3, 36, 37, 1
 

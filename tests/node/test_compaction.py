@@ -1,7 +1,6 @@
 """Compaction in a running broker, as its clients see it."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.conformance.clients.confluent import (
     ConfigResource,
     ResourceType,
 )
+from tests.waiting import eventually
 
 SETTINGS = {"log.cleaner.backoff.ms": 50, "group.initial.rebalance.delay.ms": 0}
 COMPACTED = {
@@ -78,13 +78,6 @@ def consume(broker: Broker, topic: str, **config: object) -> list[tuple[int, byt
         consumer.close()
 
 
-def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
 def size_of(broker: Broker, topic: str) -> int:
     directory = Path(broker.data_dir, f"{topic}-0")
     return sum(path.stat().st_size for path in directory.glob("*.log"))
@@ -99,7 +92,7 @@ def test_a_consumer_sees_the_latest_of_each_key_and_the_log_shrinks(broker: Brok
     broker.create_topic("table", config={**COMPACTED, "internal.segment.bytes": 3000})
     produce(broker, "table", compression=compression)
     sent = KEYS * ROUNDS
-    wait_for(lambda: len(consume(broker, "table")) < sent // 2, "the log was not cleaned")
+    eventually(lambda: len(consume(broker, "table")) < sent // 2, "the log was not cleaned")
     found = consume(broker, "table")
     assert {key: value for _, key, value in found} == newest(ROUNDS)
     offsets = [offset for offset, _, _ in found]
@@ -122,7 +115,7 @@ def test_a_change_of_the_cleanup_policy_takes_effect(broker: Broker) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "later", incremental_configs=[policy])
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()
-    wait_for(lambda: len(consume(broker, "later")) < KEYS * ROUNDS // 2, "the log was not cleaned")
+    eventually(lambda: len(consume(broker, "later")) < KEYS * ROUNDS // 2, "the log was not cleaned")
     assert {key: value for _, key, value in consume(broker, "later")} == newest(ROUNDS)
 
 
@@ -140,7 +133,7 @@ def test_transactional_records_are_compacted_and_aborted_ones_never_seen(broker:
         else:
             producer.commit_transaction()
     committed = {"isolation.level": "read_committed"}
-    wait_for(
+    eventually(
         lambda: len(consume(broker, "ledger", **committed)) < KEYS * ROUNDS // 3, "the log was not cleaned"
     )
     found = consume(broker, "ledger", **committed)
@@ -173,7 +166,7 @@ def test_committed_offsets_are_compacted_and_survive_a_restart(broker: Broker) -
         if any(log.stat().st_size for log in path.glob("*.log"))
     ]
     one_segment = 2000
-    wait_for(
+    eventually(
         lambda: sum(path.stat().st_size for path in directory.glob("*.log")) < 2 * one_segment,
         "the offsets were not cleaned",
     )
@@ -201,13 +194,13 @@ def test_a_log_that_has_rotted_is_set_aside_and_the_others_are_cleaned(
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()
     metrics = broker.node.metrics
-    wait_for(
+    eventually(
         lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1,  # type: ignore[attr-defined]
         "the rotten log was not set aside",
     )
     assert metrics.value("riverlog_cleaner_uncleanable_bytes") > 0  # type: ignore[attr-defined]
     produce(broker, "sound")
-    wait_for(lambda: len(consume(broker, "sound")) < KEYS * ROUNDS // 2, "the sound log was not cleaned")
+    eventually(lambda: len(consume(broker, "sound")) < KEYS * ROUNDS // 2, "the sound log was not cleaned")
     failures = [record for record in caplog.records if "cannot be cleaned" in record.getMessage()]
     assert len(failures) == 1
 
@@ -220,7 +213,7 @@ def test_topics_are_deleted_and_trimmed_while_they_are_cleaned() -> None:
         produce(slow, "deleted")
         produce(slow, "kept")
         directory = Path(slow.data_dir, "deleted-0")
-        wait_for(lambda: any(directory.glob("*.cleaned")), "the cleaner did not begin")
+        eventually(lambda: any(directory.glob("*.cleaned")), "the cleaner did not begin")
         admin = AdminClient({"bootstrap.servers": slow.bootstrap_servers})
         for future in admin.delete_topics(["deleted"]).values():
             future.result()

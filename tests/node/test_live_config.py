@@ -1,7 +1,7 @@
 """Settings that are altered while a node runs, and what it then does otherwise."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +21,7 @@ from riverlog.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from tests.broker.raw_client import ConnectionClosedError, RawClient, one_record
+from tests.waiting import eventually
 
 ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
 SET = 0
@@ -166,11 +167,4 @@ def test_retention_that_was_altered_for_all_brokers_lets_old_records_go(
         assert client.produce("short", one_record(timestamp_ms=now_ms)).error_code == ErrorCode.NONE
     assert client.fetch("short", 0).log_start_offset == 0
     _alter(client, ResourceType.BROKER, "", log_retention_ms="1")
-    _wait_until(lambda: client.fetch("short", 3).log_start_offset == 3)
-
-
-def _wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
+    eventually(lambda: client.fetch("short", 3).log_start_offset == 3)

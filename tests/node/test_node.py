@@ -3,7 +3,6 @@
 import os
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,7 @@ from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.metadata import MetadataRequest
 from tests.broker.raw_client import RawClient, one_record, produce_request
 from tests.node.faulty_disk import FaultyDisk
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
+from tests.waiting import eventually
 
 
 class At:
@@ -151,12 +144,12 @@ def test_an_idle_node_writes_no_checkpoints(tmp_path: Path) -> None:
     settings = {"replica.high.watermark.checkpoint.interval.ms": 20}
     with Broker(settings, data_dir=str(tmp_path)) as broker, RawClient(broker) as client:
         client.produce_to_new_topic("orders")
-        wait_until(lambda: checkpoint.exists() and "orders 0 1" in checkpoint.read_text())
+        eventually(lambda: checkpoint.exists() and "orders 0 1" in checkpoint.read_text())
         written_ns = checkpoint.stat().st_mtime_ns
         time.sleep(0.2)  # Ten times the interval, in which nothing is to happen.
         assert checkpoint.stat().st_mtime_ns == written_ns
         client.produce("orders")
-        wait_until(lambda: "orders 0 2" in checkpoint.read_text())
+        eventually(lambda: "orders 0 2" in checkpoint.read_text())
 
 
 def test_requests_and_connections_are_counted() -> None:

@@ -10,7 +10,7 @@ import pytest
 from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
-from tests.node.test_node import wait_until
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_oldest_segments_go_when_a_topic_outgrows_retention_bytes(
     )
     for _ in range(5):
         client.produce("bounded", one_record(b"v" * 600_000))
-    wait_until(lambda: client.fetch("bounded", 4).log_start_offset == 3)
+    eventually(lambda: client.fetch("bounded", 4).log_start_offset == 3)
     assert client.fetch("bounded", 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -63,8 +63,8 @@ def test_files_of_old_segments_are_renamed_at_once_and_removed_after_the_delay(
 ) -> None:
     broker.create_topic("old", config={"retention.ms": 1, "file.delete.delay.ms": 1000})
     client.produce("old", one_record(timestamp_ms=now_ms() - 10_000))
-    wait_until(lambda: f"{0:020d}.log.deleted" in segments(broker, "old", ".deleted"))
-    wait_until(lambda: not segments(broker, "old", ".deleted"), timeout_s=20)
+    eventually(lambda: f"{0:020d}.log.deleted" in segments(broker, "old", ".deleted"))
+    eventually(lambda: not segments(broker, "old", ".deleted"))
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_a_silent_producer_is_forgotten_after_its_time(broker: Broker, client: R
     batch = one_record(timestamp_ms=now_ms(), producer_id=7, producer_epoch=0, base_sequence=0)
     assert client.produce("retried", batch).base_offset == 0
     assert client.produce("retried", batch).base_offset == 0, "a duplicate was appended"
-    wait_until(lambda: client.produce("retried", batch).base_offset > 0)
+    eventually(lambda: client.produce("retried", batch).base_offset > 0)
