@@ -6,6 +6,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_STORED, Consumer, Message, TopicPartition
 
+from riverlog.testing.history import Place
+
 _JOIN_S = 30.0
 
 MEMBERSHIPS: Mapping[str, Mapping[str, Any]] = {
@@ -31,20 +33,21 @@ def join(
     consumer: Consumer,
     partitions: Sequence[TopicPartition],
     membership: Mapping[str, Any],
-    on_assign: Callable[[], None] = lambda: None,
+    on_assign: Callable[[set[Place]], None] = lambda _: None,
 ) -> list[Message]:
     """Return when the consumer has the partitions, with the records that came at once. Partitions may be
     assigned again later, and reading then begins at the committed offset."""
     if not membership:
         consumer.assign([TopicPartition(each.topic, each.partition, OFFSET_STORED) for each in partitions])
         return []
-    assigned: set[tuple[str, int]] = set()
+    assigned: set[Place] = set()
     early: list[Message] = []
 
     def note(_: Consumer, given: list[TopicPartition]) -> None:
-        assigned.update((each.topic, each.partition) for each in given)
-        early.clear()
-        on_assign()
+        places = {Place(each.topic, each.partition) for each in given}
+        assigned.update(places)
+        early[:] = without(early, places)
+        on_assign(places)
 
     consumer.subscribe(sorted({each.topic for each in partitions}), on_assign=note)
     end = time.monotonic() + _JOIN_S
@@ -54,3 +57,8 @@ def join(
         if message is not None and message.error() is None:
             early.append(message)
     return early
+
+
+def without(records: Sequence[Message], places: set[Place]) -> list[Message]:
+    """The records of other partitions: of those that are assigned anew, all come again."""
+    return [each for each in records if Place(each.topic() or "", each.partition() or 0) not in places]

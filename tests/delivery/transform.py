@@ -9,9 +9,9 @@ from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
 
-from riverlog.testing.history import Journal, Outcome
+from riverlog.testing.history import Journal, Outcome, Place
 from tests.delivery.control import Control, client_settings, options
-from tests.delivery.joining import join
+from tests.delivery.joining import join, without
 
 _TIMEOUT_S = 30.0
 
@@ -43,8 +43,10 @@ class Transformer:
                 **wanted["membership_settings"],
             )
         )
-        self._assignments = 0
+        self._assigned_anew: set[Place] = set()
+        self._early: list[Message] = []
         self._early = join(self.consumer, self._source, wanted["membership_settings"], self._note_assigned)
+        self._assigned_anew.clear()
 
     def committed(self) -> list[int]:
         """The group's position in each partition."""
@@ -55,10 +57,9 @@ class Transformer:
         """So many records, or those that are left."""
         taken, self._early = self._early[:count], self._early[count:]
         while len(taken) < count:
-            before = self._assignments
             got = self.consumer.consume(count - len(taken), 0.2)
-            if self._assignments != before:
-                taken.clear()  # Reading has begun again at the committed offset.
+            taken = without(taken, self._assigned_anew)
+            self._assigned_anew.clear()
             taken += [each for each in got if each.error() is None]
             if not got and self._is_at_end():
                 break
@@ -152,8 +153,9 @@ class Transformer:
                 return False
         return True
 
-    def _note_assigned(self) -> None:
-        self._assignments += 1
+    def _note_assigned(self, places: set[Place]) -> None:
+        self._early = without(self._early, places)
+        self._assigned_anew |= places
 
 
 def _behind(records: Iterable[Message]) -> list[TopicPartition]:
