@@ -2,9 +2,10 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.connection import Answer, Answering, Later, Origin
@@ -96,3 +97,11 @@ async def until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(0.001)
+
+
+def echo(request: bytes) -> Answer:
+    return [frame(request)]
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(main())
