@@ -8,7 +8,7 @@ from riverlog.records.batch import (
     crc_is_valid,
     patch,
     read_header,
-    set_log_append_time,
+    set_timestamps,
     walk,
 )
 from riverlog.records.builder import ControlType, NewRecord, build_batch, build_control_batch
@@ -102,7 +102,7 @@ def test_assigning_an_offset_leaves_the_crc_right() -> None:
 
 def test_the_brokers_time_replaces_every_records_time_and_the_crc() -> None:
     data = bytearray(build_batch(RECORDS, codec=Codec.SNAPPY))
-    set_log_append_time(data, 0, 5000)
+    set_timestamps(data, 0, log_append_time=True, max_timestamp_ms=5000)
     header = read_header(data)
     assert header.is_log_append_time
     assert crc_is_valid(data, 0, header)

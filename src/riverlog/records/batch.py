@@ -151,11 +151,6 @@ def patch(buffer: bytearray | memoryview, position: int, *, base_offset: int, le
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_AT, leader_epoch)
 
 
-def set_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Stamp the batch with the broker's time: timestamp type and max timestamp, then the CRC."""
-    set_timestamps(buffer, position, log_append_time=True, max_timestamp_ms=timestamp_ms)
-
-
 def set_timestamps(
     buffer: bytearray | memoryview, position: int, *, log_append_time: bool, max_timestamp_ms: int
 ) -> None:
