@@ -100,6 +100,16 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in second.stderr
 
 
+@pytest.mark.parametrize("place", ["a-file", "a-file/below", "/proc/self"])
+def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path, place: str) -> None:
+    (tmp_path / "a-file").touch()
+    outcome = _serve("-l", "127.0.0.1:0", "-d", place, directory=tmp_path)
+    assert outcome.returncode == 1
+    assert f"The data directory {place} cannot be used" in outcome.stderr
+    assert "log.dirs" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
 def _serve(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [EXECUTABLE, "serve", *arguments],

@@ -90,15 +90,9 @@ class LogDirectory:
         open_files: OpenFiles | None = None,
     ) -> "LogDirectory":
         """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
+        lock = _take(disk, path)
         health = DirectoryHealth(path)
         guarded = GuardedDisk(disk, health)
-        _make_directories(guarded, path)
-        try:
-            lock = guarded.lock(f"{path}/{names.LOCK}")
-        except BlockingIOError as error:
-            raise DirectoryInUseError(
-                f"Another process uses {path}. Stop it, or give this one a directory of its own."
-            ) from error
         try:
             meta = read_meta_properties(guarded, path)
             if meta is not None:
@@ -355,6 +349,22 @@ def _unless_failing(write: Callable[[], None]) -> None:
         write()
     except (DiskFullError, StorageError):
         return  # The checkpoint of before still holds; a crash only scans more. The next one tries again.
+
+
+def _take(disk: Disk, path: str) -> DirectoryLock:
+    """Make the directory if it is not there, and lock it."""
+    try:
+        _make_directories(disk, path)
+        return disk.lock(f"{path}/{names.LOCK}")
+    except BlockingIOError as error:
+        raise DirectoryInUseError(
+            f"Another process uses {path}. Stop it, or give this one a directory of its own."
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"The data directory {path} cannot be used: {error.strerror or error}. Name one that can be "
+            "written to (--data-dir, log.dirs)."
+        ) from error
 
 
 def _make_directories(disk: Disk, path: str) -> None:
