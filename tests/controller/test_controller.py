@@ -158,6 +158,46 @@ def test_a_refused_change_leaves_the_others_of_its_request_alone() -> None:
     run(scenario)
 
 
+def test_what_cannot_be_written_is_refused_and_done_later(tmp_path: Path) -> None:
+    """A full disk is an outcome for each entry, not the end of a connection."""
+
+    async def main() -> None:
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        async with running(store) as parts:
+            controller = parts.controller
+            await controller.create_topics([NewTopic("t")])
+            await bound(store, 1)
+            topic = ConfigResource(ResourceType.TOPIC, "t")
+            settings = {"retention.ms": "5" * 50_000}
+            created = await controller.create_topics([NewTopic("u", 5000), NewTopic("bad name")])
+            grown = await controller.create_partitions([Growth("t", 5000), Growth("none", 2)])
+            [altered] = await controller.alter_configs([ConfigChange(topic, lambda _: settings)])
+            assert [_error(each) for each in created] == [
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ]
+            assert [_error(each) for each in grown] == [
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ]
+            assert _error(altered) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert parts.follower.image.topics.keys() == {"t"}
+            await bound(store, 2**30)
+            [plan] = await controller.create_topics([NewTopic("u", 5000)])
+            assert isinstance(plan, TopicPlan)
+
+    asyncio.run(main())
+
+
+async def bound(store: EmbeddedStore, pages: int) -> None:
+    """SQLite takes no less than it has already."""
+    await store._call(lambda: store._table._db.execute(f"PRAGMA max_page_count={pages}").fetchone())
+
+
+def _error(outcome: object) -> ErrorCode | None:
+    return outcome.error if isinstance(outcome, Refusal) else None
+
+
 def test_a_controller_that_was_replaced_can_change_nothing() -> None:
     async def scenario(parts: Parts) -> None:
         await parts.store.set(layout.CONTROLLER_EPOCH, b"2")

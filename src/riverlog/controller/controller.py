@@ -1,13 +1,14 @@
 """Carries out decisions about the cluster: one at a time, each as one transaction of the metadata store.
 
 Every write checks the controller's epoch, so that a controller which has been replaced changes nothing. A
-call returns when the local image shows its outcome, which is also when the local partitions follow it. Not
-here: the decisions themselves.
+call returns when the local image shows its outcome, which is also when the local partitions follow it. What
+the store cannot write, as on a full disk, is refused and changes nothing. Not here: the decisions themselves.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,9 +22,11 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource
+from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import Check, Create, MetadataStore, Operation, Set
+from riverlog.model.metadata_store import Check, Create, MetadataStore, Operation, Set, StoreWriteError
 
+_logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -116,12 +119,13 @@ class Controller:
                 image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
             )
             plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
-            if plans and not validate_only:
-                await self._write(
-                    (writes.creation(plan, image.brokers, self._epoch) for plan in plans),
-                    changed=[path for plan in plans for path in writes.paths_of(plan.name)],
-                )
-            return outcomes
+            if not plans or validate_only:
+                return outcomes
+            failure = await self._write(
+                (writes.creation(plan, image.brokers, self._epoch) for plan in plans),
+                changed=[path for plan in plans for path in writes.paths_of(plan.name)],
+            )
+            return [failure if failure and isinstance(each, TopicPlan) else each for each in outcomes]
 
     async def _create_partitions(
         self, wanted: Sequence[Growth], validate_only: bool
@@ -130,15 +134,16 @@ class Controller:
             image = self._follower.image
             outcomes = decide_growths(image, wanted, start=self._random_start)
             plans = [outcome for outcome in outcomes if isinstance(outcome, GrowthPlan)]
-            if plans and not validate_only:
-                await self._write(
-                    (
-                        writes.growth(image.topics[plan.name], plan.added, image.brokers, self._epoch)
-                        for plan in plans
-                    ),
-                    changed=[path for plan in plans for path in writes.paths_of(plan.name)],
-                )
-            return outcomes
+            if not plans or validate_only:
+                return outcomes
+            failure = await self._write(
+                (
+                    writes.growth(image.topics[plan.name], plan.added, image.brokers, self._epoch)
+                    for plan in plans
+                ),
+                changed=[path for plan in plans for path in writes.paths_of(plan.name)],
+            )
+            return [failure if failure and isinstance(each, GrowthPlan) else each for each in outcomes]
 
     async def _delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:
         async with self._turn:
@@ -149,12 +154,13 @@ class Controller:
                 for deletion in deletions
                 if deletion.refusal is None and deletion.name is not None
             ]
-            if topics:
-                await self._write(
-                    (writes.deletion(topic) for topic in topics),
-                    changed=[path for topic in topics for path in writes.paths_of(topic.name)],
-                )
-            return deletions
+            if not topics:
+                return deletions
+            failure = await self._write(
+                (writes.deletion(topic) for topic in topics),
+                changed=[path for topic in topics for path in writes.paths_of(topic.name)],
+            )
+            return [replace(each, refusal=each.refusal or failure) for each in deletions]
 
     async def _alter_configs(
         self, changes: Sequence[ConfigChange], validate_only: bool
@@ -167,14 +173,23 @@ class Controller:
                 if not isinstance(values, Refusal):
                     exists = await self._store.get(config_path(resource)) is not None
                     operations.append(writes.configuration(resource, values, exists=exists))
+            failure = None
             if operations and not validate_only:
-                await self._write([operations], changed=[operation.path for operation in operations])
-            return [values if isinstance(values, Refusal) else None for _, values in decided]
+                failure = await self._write(
+                    [operations], changed=[operation.path for operation in operations]
+                )
+            return [values if isinstance(values, Refusal) else failure for _, values in decided]
 
     def _random_start(self) -> int:
         return self._random.randrange(2**16)
 
-    async def _write(self, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]) -> None:
+    async def _write(self, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]) -> Refusal | None:
+        """Carry out all of it, or say why none of it was written."""
         operations = [operation for plan in plans for operation in plan]
-        await self._store.multi([Check(layout.CONTROLLER_EPOCH, self._epoch_version), *operations])
+        try:
+            await self._store.multi([Check(layout.CONTROLLER_EPOCH, self._epoch_version), *operations])
+        except StoreWriteError as error:
+            _logger.error("%s", error)
+            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         await self._follower.refresh(changed)
+        return None

@@ -20,7 +20,7 @@ from riverlog.model.metadata_store import (
     NotEmptyError,
     Operation,
     Set,
-    StoreError,
+    StoreWriteError,
     Versioned,
 )
 
@@ -138,7 +138,7 @@ class NodeTable:
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
-            raise StoreError(f"Metadata in {self._path} could not be written: {error}.") from error
+            raise StoreWriteError(f"Metadata in {self._path} could not be written: {error}.") from error
         except BaseException:
             self._roll_back()
             raise

@@ -33,6 +33,10 @@ class NotEmptyError(StoreError):
     """A node with children cannot be deleted."""
 
 
+class StoreWriteError(StoreError):
+    """The store could not be written, as when its disk is full, and is as it was; a later try may succeed."""
+
+
 class SessionLostError(StoreError):
     """The session with the store has ended; ephemeral nodes are gone and nothing more may be decided."""
 
