@@ -16,7 +16,7 @@ class FaultyDisk(LocalDisk):
         self.is_full = False
         self.fails_to_sync = False
         self.broken: str | None = None
-        """Writing to and reading from files below this path fails."""
+        """Writing, reading and syncing files below this path fails."""
         self.may_sync = threading.Event()
         self.may_sync.set()
         self.syncs = 0
@@ -49,6 +49,7 @@ class FaultyFile:
         return bytes(self._file.pread(length, position))
 
     def datasync(self) -> None:
+        self._fail_if_broken()
         self._disk.may_sync.wait(30)
         if self._disk.fails_to_sync:
             raise OSError(errno.EIO, os.strerror(errno.EIO))

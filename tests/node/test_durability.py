@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.model.errors import ErrorCode
+from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from tests.broker.raw_client import (
@@ -124,6 +124,25 @@ def test_a_failing_disk_takes_its_directory_offline_and_leaves_the_others_alone(
         broker.restart()
         with RawClient(broker) as again:
             assert again.produce("spread", partition=lost).base_offset == 1
+
+
+def test_a_directory_that_cannot_be_saved_does_not_keep_the_others_from_it(
+    tmp_path: Path, disk: FaultyDisk
+) -> None:
+    broker = Broker({"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}, disk=disk).start()
+    with RawClient(broker) as client:
+        client.create_topic("spread", partitions=2)
+        for partition in range(2):
+            assert client.produce("spread", partition=partition).base_offset == 0
+    disk.broken = str(tmp_path / "a")
+    with pytest.raises(StorageError):
+        broker.stop()
+    marked = [(tmp_path / name / ".kafka_cleanshutdown").exists() for name in ("a", "b")]
+    assert marked == [False, True]
+    disk.broken = None
+    with broker, RawClient(broker) as client:
+        for partition in range(2):
+            assert client.fetch("spread", 0, partition=partition).high_watermark == 1
 
 
 @pytest.mark.parametrize("record_bytes", [10, 100_000])

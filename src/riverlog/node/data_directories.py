@@ -163,8 +163,15 @@ class DataDirectories:
             directory.expire_producers(self._clock.wall_ms())
 
     async def close(self, *, clean: bool) -> None:
+        """Close them all; raises the first failure afterwards."""
+        failures: list[StorageError | DiskFullError] = []
         for directory in self._directories:
-            await self._in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+            try:
+                await self._in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+            except (StorageError, DiskFullError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def _directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         return next((each for each in self._directories if topic_partition in each), None)
