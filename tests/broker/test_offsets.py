@@ -2,7 +2,9 @@
 
 import pytest
 
+from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.errors import ErrorCode
+from riverlog.model.metadata_store import StoreWriteError
 from riverlog.records.builder import build_batch
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -133,6 +135,19 @@ def test_every_producer_gets_an_id_of_its_own(riverlog_broker: Broker) -> None:
             assert (reply.error_code, reply.producer_epoch) == (ErrorCode.NONE, 0)
             ids.add(reply.producer_id)
         assert len(ids) == 5
+
+
+def test_a_producer_is_told_to_ask_again_while_no_ids_can_be_taken() -> None:
+    async def full(self: ProducerIds) -> int:
+        raise StoreWriteError("the disk is full")
+
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+    with Broker() as broker, RawClient(broker) as client:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ProducerIds, "_take_block", full)
+            refused = client.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+        assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert client.ask(ApiKey.INIT_PRODUCER_ID, 5, request).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.errors import ErrorCode
+from riverlog.model.metadata_store import StoreWriteError
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _KNOWS_FENCED_SINCE = 4
@@ -34,9 +35,12 @@ class InitProducerIdHandler:
         return self._initialise(request.transactional_id, request, context.version)
 
     async def _allocate(self) -> InitProducerIdResponse:
-        return InitProducerIdResponse(
-            producer_id=await self._producer_ids.next_producer_id(), producer_epoch=0
-        )
+        try:
+            producer_id = await self._producer_ids.next_producer_id()
+        except StoreWriteError:
+            # As Kafka answers while it has no ids to give; clients ask again.
+            return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
     async def _initialise(
         self, transactional_id: str, request: InitProducerIdRequest, version: int
