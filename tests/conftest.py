@@ -1,6 +1,17 @@
-"""What the long runs did, told at the end of the output: a passing test would otherwise keep it to itself."""
+"""How Hypothesis runs, and what the long runs did, told at the end: a passing test would keep it to itself.
+
+Examples are the same in every run, so that a failure belongs to the change that made it;
+`HYPOTHESIS_PROFILE=explore` looks for new ones. There is no deadline: machines are shared.
+"""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeat", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 PROPERTY = "run report"
 

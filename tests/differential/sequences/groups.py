@@ -327,11 +327,11 @@ def _deletions() -> list[Step]:
         *group_ready(new.name),
         commit(8, simple.name, [(group.name, [offset(0, 5)])]),
         simple.described(),
-        simple.call("DescribeGroups", {"groups": [simple.name, "nobody", ""]}),
+        simple.call("DescribeGroups", {"groups": [simple.name, "nobody"]}),
         Call(
             "DescribeGroups",
             6,
-            {"groups": [simple.name, "nobody", ""], "include_authorized_operations": True},
+            {"groups": [simple.name, "nobody"], "include_authorized_operations": True},
         ),
         new.join(),
         new.described(),
