@@ -48,6 +48,15 @@ def test_a_listener_beyond_loopback_is_refused_without_being_told() -> None:
         Broker(listeners="PLAINTEXT://0.0.0.0:0").start()
 
 
+@pytest.mark.parametrize("host", ["", "0.0.0.0"])
+def test_a_listener_on_every_interface_advertises_an_address_that_clients_can_connect_to(host: str) -> None:
+    with Broker(listeners=f"PLAINTEXT://{host}:0", riverlog_insecure=True) as broker:
+        port = broker.node.addresses["PLAINTEXT"].port
+        told = told_address(f"127.0.0.1:{port}")
+        assert told.rsplit(":", 1)[0] not in ("", "0.0.0.0", "[::]", "::")
+        assert told_address(told) == told
+
+
 def test_partitions_are_spread_over_several_directories_and_found_again(tmp_path: Path) -> None:
     directories = [str(tmp_path / name) for name in ("a", "b", "c")]
     settings = {"log.dirs": ",".join(directories)}
@@ -182,6 +191,7 @@ def test_the_state_of_the_disks_is_measured(tmp_path: Path) -> None:
         disk.broken = str(tmp_path)
         assert client.produce("wide").error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert value("log_directories_offline") == 1
+        disk.broken = None
 
 
 def test_a_topic_created_again_after_its_deletion_begins_empty() -> None:

@@ -52,3 +52,7 @@ class Listening(Protocol):
 
 class Network(Protocol):
     def listen(self, address: Address, on_accept: Callable[[Socket], None]) -> Listening: ...
+
+    def own_host(self, *, is_ipv6: bool) -> str:
+        """An address or name under which other machines are likely to reach this one."""
+        ...

@@ -3,6 +3,7 @@
 A client that connects in between waits a moment instead of being refused or told half the truth.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from riverlog.broker.connections import Connections
@@ -10,6 +11,8 @@ from riverlog.model.config.slices import Listener
 from riverlog.model.errors import RiverlogError
 from riverlog.model.network import Address, Listening, Network, Socket
 
+_logger = logging.getLogger(__name__)
+_EVERY_INTERFACE = ("", "0.0.0.0", "::")
 _WAITING_MAX = 1000
 
 
@@ -65,7 +68,14 @@ class FrontDoor:
     def _advertised(self, listener: Listener, told: Address | None) -> Address:
         """The advertised address; port 0 there, too, means the port that was taken."""
         bound = self._listening[listener.name].address
-        if told is None:
-            host = listener.address.host
-            told = Address(bound.host if host in ("", "0.0.0.0", "::") else host, bound.port)
-        return told._replace(port=told.port or bound.port)
+        if told is not None:
+            return told._replace(port=told.port or bound.port)
+        if listener.address.host not in _EVERY_INTERFACE:
+            return Address(listener.address.host, bound.port)
+        found = Address(self._network.own_host(is_ipv6=":" in bound.host), bound.port)
+        _logger.info(
+            "clients of %s are told %s; set advertised.listeners if they reach this machine by another name",
+            listener.name,
+            found,
+        )
+        return found
