@@ -206,7 +206,7 @@ def test_a_log_that_has_rotted_is_set_aside_and_the_others_are_cleaned(
 
 
 def test_topics_are_deleted_and_trimmed_while_they_are_cleaned() -> None:
-    slow = Broker({**SETTINGS, "log.cleaner.io.max.bytes.per.second": 100_000})
+    slow = Broker({**SETTINGS, "log.cleaner.io.max.bytes.per.second": 100_000, "log.cleaner.threads": 2})
     with slow:
         slow.create_topic("deleted", config=COMPACTED)
         slow.create_topic("kept", config={**COMPACTED, "cleanup.policy": "compact,delete"})

@@ -16,7 +16,7 @@ from tests.storage.cleaning.test_compaction_model import CompactionModel
 # Nothing is made smaller or tried again: that something was found is enough.
 QUICK = settings(
     CompactionModel.TestCase.settings,
-    max_examples=200,
+    max_examples=2000,
     derandomize=True,
     database=None,
     print_blob=False,
