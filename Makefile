@@ -40,7 +40,7 @@ soak: ## repeat the delivery tests with other seeds, write docs/guarantees.md (S
 	@$(BIN)/python -m scripts.soak $(SOAK)
 
 interop: ## Java client and Kafka's own tools against us (needs Maven Central)
-	@scripts/setup java mvn
+	@scripts/setup java javac mvn
 	@scripts/interop
 
 record-oracle: ## ask Apache Kafka the differential questions anew (needs Maven Central)
