@@ -18,8 +18,19 @@ RESULTS = Path(__file__).parent / "results"
 class Aim:
     """A bound that the project set itself, on the value or on the ratio to the machine's limit."""
 
-    at_most: float
+    at_most: float | None = None
     of: str = "value"
+    at_least: float | None = None
+
+    def is_met_by(self, measured: float) -> bool:
+        if self.at_most is not None and measured > self.at_most:
+            return False
+        return self.at_least is None or measured >= self.at_least
+
+    def text(self, unit: str) -> str:
+        suffix = "x" if self.of == "ratio" else f" {unit}"
+        bounds = (("<=", self.at_most), (">=", self.at_least))
+        return ", ".join(f"{sign} {bound:g}{suffix}" for sign, bound in bounds if bound is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,7 @@ class Figure:
         if self.aim is None:
             return None
         measured = self.ratio if self.aim.of == "ratio" else self.value
-        return measured is not None and measured <= self.aim.at_most
+        return measured is not None and self.aim.is_met_by(measured)
 
 
 def show(figures: list[Figure]) -> None:
@@ -55,9 +66,7 @@ def show(figures: list[Figure]) -> None:
 def _cells(figure: Figure) -> tuple[str, ...]:
     limit = f"{_short(figure.limit)} ({figure.limit_name})" if figure.limit else ""
     ratio = f"{figure.ratio:.2f}x" if figure.ratio is not None else ""
-    aim = ""
-    if figure.aim:
-        aim = f"<= {figure.aim.at_most:g}" + ("x" if figure.aim.of == "ratio" else f" {figure.unit}")
+    aim = figure.aim.text(figure.unit) if figure.aim else ""
     met = {None: "", True: "yes", False: "no"}[figure.is_met]
     return figure.name, _short(figure.value), figure.unit, limit, ratio, aim, met
 

@@ -5,15 +5,13 @@ import socket
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from benchmarks import load
+from benchmarks.asking import ask
 from benchmarks.figures import Aim, Figure
 from benchmarks.servers import Server, riverlog
 from riverlog.model.errors import ErrorCode
-from riverlog.wire.apis import APIS, ApiKey
-from riverlog.wire.codec import decode
-from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -21,7 +19,6 @@ from riverlog.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from riverlog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from riverlog.wire.schema import Message
 
 GROUPS = 1_000
 PARTITIONS = 1_000
@@ -33,7 +30,7 @@ def run() -> list[Figure]:
         with riverlog(Path(directory)) as broker:
             with load.connect(broker.address) as client:
                 load.call(client, load.Frames("read").create(PARTITIONS))
-                _ask(client, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="any"))
+                ask(client, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="any"))
                 small = _small_commits(broker, client)
                 for number in range(GROUPS):
                     _commit(client, f"group-{number}", range(PARTITIONS))
@@ -64,7 +61,7 @@ def _reload(broker: Server) -> Figure:
 
 def _is_known(client: socket.socket, group: str) -> bool:
     topics = [OffsetFetchRequestTopic(name="read", partition_indexes=[PARTITIONS - 1])]
-    reply = _ask(client, ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=topics))
+    reply = ask(client, ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest(group_id=group, topics=topics))
     if reply.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         return False
     assert reply.topics[0].partitions[0].committed_offset == PARTITIONS - 1
@@ -76,12 +73,5 @@ def _commit(client: socket.socket, group: str, partitions: range) -> None:
         OffsetCommitRequestPartition(partition_index=index, committed_offset=index) for index in partitions
     ]
     topics = [OffsetCommitRequestTopic(name="read", partitions=wanted)]
-    reply = _ask(client, ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest(group_id=group, topics=topics))
+    reply = ask(client, ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest(group_id=group, topics=topics))
     assert reply.topics[0].partitions[-1].error_code == ErrorCode.NONE
-
-
-def _ask(client: socket.socket, key: ApiKey, version: int, request: Message) -> Any:
-    api = APIS[key]
-    frame = load.call(client, encode_request(RequestHeader(key, version, 1, "bench"), request))
-    reply, _ = decode(api.response, version, frame, 4 + api.response_header_version(version))
-    return reply

@@ -1,6 +1,5 @@
 """Process start to ready, idle memory, and memory that stays flat under many connections and partitions."""
 
-import resource
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def start() -> list[Figure]:
 
 def hold() -> list[Figure]:
     """Every connection produces to two partitions of its own; memory after the first round and the last."""
-    _allow_descriptors(CONNECTIONS + 500)
+    load.allow_descriptors(CONNECTIONS + 500)
     frames = load.Frames("wide")
     requests = [frames.produce(records=1, value_bytes=100, partition=number) for number in range(PARTITIONS)]
     with (
@@ -79,9 +78,3 @@ def _produce_to_all(connections: list[socket.socket], requests: list[bytes]) -> 
             connection.sendall(request)
         for connection, _ in pairs:
             load.read_reply(connection)
-
-
-def _allow_descriptors(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
