@@ -18,6 +18,7 @@ CASES = {
     "data_path": "produce, fetch and small requests",
     "many_partitions": "100,000 idle partitions",
     "offsets": "committing offsets, and a million of them after kill -9",
+    "groups": "1,000 members that stay, 50 that rebalance",
     "transactions": "transactions of 100 records from one client",
     "recovery": "reopening 10 GB after kill -9",
 }
