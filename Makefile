@@ -14,7 +14,7 @@ demo: ## stream sample orders through an embedded broker
 	@$(BIN)/python examples/orders_demo.py
 
 test: ## run the whole test-suite
-	@scripts/setup kcat
+	@scripts/setup kcat java
 	@scripts/run-tests
 
 check: ## ruff, mypy --strict, import contracts, generated files up to date
@@ -31,12 +31,12 @@ format: ## rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 bench: ## measure this machine and Riverlog on it
-	@scripts/setup
+	@scripts/setup java
 	@$(BIN)/python -m benchmarks
 
 SOAK ?= --repeats 5 --seed 1
 soak: ## repeat the delivery tests with other seeds, write docs/guarantees.md (SOAK="--repeats 5 --seed 1")
-	@scripts/setup
+	@scripts/setup java
 	@$(BIN)/python -m scripts.soak $(SOAK)
 
 interop: ## Java client and Kafka's own tools against us (needs Maven Central)
