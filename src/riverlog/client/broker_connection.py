@@ -45,13 +45,23 @@ class BrokerConnection:
 
     def ask(self, key: ApiKey, request: Message, *, version_max: int | None = None) -> Any:
         """The response message of this API. Fields of the request that the version lacks are left out."""
-        return self._exchange(key, self._version(key, version_max), request)
+        return self._exchange(key, self.version(key, version_max), request)
 
-    def _version(self, key: ApiKey, version_max: int | None) -> int:
+    def ask_raw(self, key: ApiKey, version: int, request: Message) -> tuple[memoryview, int]:
+        """The response as bytes, and where its body begins, for those who read it by hand."""
+        data = self._answer(key, version, request)
+        return memoryview(data), self._body(key, version, data)
+
+    def served(self, key: ApiKey) -> tuple[int, int]:
+        """The first and the last version that the broker serves; the last is before the first when none."""
         if self._served is None:
             self._served = self._ask_what_is_served()
+        return self._served.get(key, (0, -1))
+
+    def version(self, key: ApiKey, version_max: int | None = None) -> int:
+        """The newest that both sides know."""
         api = APIS[key]
-        first, last = self._served.get(key, (0, -1))
+        first, last = self.served(key)
         version = min(api.max_version, last, api.max_version if version_max is None else version_max)
         if version < max(first, api.min_version):
             raise UnsupportedApiError(f"The broker does not serve {api.name} in a version known here.")
@@ -64,6 +74,11 @@ class BrokerConnection:
         return {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys}
 
     def _exchange(self, key: ApiKey, version: int, request: Message) -> Any:
+        data = self._answer(key, version, request)
+        response, _ = decode(APIS[key].response, version, data, self._body(key, version, data))
+        return response
+
+    def _answer(self, key: ApiKey, version: int, request: Message) -> bytearray:
         self._asked += 1
         self._socket.sendall(
             encode_request(RequestHeader(key, version, self._asked, self._client_id), request)
@@ -71,18 +86,22 @@ class BrokerConnection:
         size = int.from_bytes(self._receive(4), signed=True)
         if not 4 <= size <= ANSWER_BYTES_MAX:
             raise ConnectionError(f"the broker announced an answer of {size} bytes")
-        data = self._receive(size)
+        return self._receive(size)
+
+    def _body(self, key: ApiKey, version: int, data: bytearray) -> int:
         answered, position = decode_response_header(key, version, data)
         if answered != self._asked:
             raise ConnectionError("the broker answered something that was not asked")
-        response, _ = decode(APIS[key].response, version, data, position)
-        return response
+        return position
 
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = self._socket.recv(min(size - len(data), 1 << 16))
+    def _receive(self, size: int) -> bytearray:
+        # Memory of this size costs nothing until it is written to, so a false claim is cheap.
+        data = bytearray(size)
+        room = memoryview(data)
+        received = 0
+        while received < size:
+            piece = self._socket.recv_into(room[received:])
             if not piece:
                 raise ConnectionError("the broker closed the connection")
-            data += piece
-        return bytes(data)
+            received += piece
+        return data
