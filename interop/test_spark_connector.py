@@ -1,0 +1,233 @@
+"""Spark's own Kafka connector, which stands on the Java clients, reads and writes our broker.
+
+Not about `format("riverlog")`, which tests/spark is for: what Spark's users have today works as it is.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, concat, lit
+
+from interop.conftest import Server
+
+CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
+PARTITIONS = 3
+RECORDS = 600
+START_MS = int(time.time() * 1000) - 60_000
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    jars = subprocess.run([CONNECTOR], capture_output=True, text=True, check=True, timeout=300).stdout.strip()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("connector")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
+    # The JVM would keep the connector's producers, which go on looking for the broker.
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(30)
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def test_a_batch_read_has_every_column_of_every_record(spark: SparkSession, server: Server) -> None:
+    _make(server, "read-batch")
+    _fill(server, "read-batch", 0, RECORDS)
+    found = _read(spark, server, "read-batch", includeHeaders="true").collect()
+    assert sorted((row.partition, row.offset) for row in found) == [
+        (number % PARTITIONS, number // PARTITIONS)
+        for number in sorted(range(RECORDS), key=lambda each: (each % PARTITIONS, each))
+    ]
+    for row in found:
+        number = row.offset * PARTITIONS + row.partition
+        assert (bytes(row.key), bytes(row.value)) == _record(number)
+        assert row.topic == "read-batch"
+        assert round(row.timestamp.timestamp() * 1000) == START_MS + number
+        assert row.timestampType == 0
+        assert [(header.key, bytes(header.value)) for header in row.headers] == [("n", b"%d" % number)]
+
+
+def test_offsets_are_found_by_time_and_for_a_pattern_of_topics(spark: SparkSession, server: Server) -> None:
+    for topic in ("timed-a", "timed-b"):
+        _make(server, topic)
+        _fill(server, topic, 0, RECORDS)
+    frame = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", server.bootstrap)
+        .option("subscribePattern", "timed-.*")
+        .option("startingTimestamp", START_MS + 150)
+        .option("endingTimestamp", START_MS + 450)
+        .load()
+    )
+    found = sorted((row.topic, bytes(row.value)) for row in frame.collect())
+    assert found == sorted(
+        (topic, _record(number)[1]) for topic in ("timed-a", "timed-b") for number in range(150, 450)
+    )
+
+
+def test_a_stream_reads_on_from_its_checkpoint(spark: SparkSession, server: Server, tmp_path: Path) -> None:
+    _make(server, "read-stream")
+    for start in (0, RECORDS):
+        _fill(server, "read-stream", start, start + RECORDS)
+        query = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", server.bootstrap)
+            .option("subscribe", "read-stream")
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", RECORDS // 2)
+            .load()
+            .writeStream.format("parquet")
+            .option("path", str(tmp_path / "out"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(90)
+        assert len([each for each in query.recentProgress if each.numInputRows]) == 2
+    found = sorted(
+        (bytes(row.key), bytes(row.value)) for row in spark.read.parquet(str(tmp_path / "out")).collect()
+    )
+    assert found == sorted(map(_record, range(2 * RECORDS)))
+
+
+def test_a_read_of_committed_records_leaves_aborted_ones_out(spark: SparkSession, server: Server) -> None:
+    _make(server, "read-committed")
+    producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": "spark-interop"})
+    producer.init_transactions(30)
+    for number in range(30):
+        producer.begin_transaction()
+        key, value = _record(number)
+        producer.produce("read-committed", value, key, partition=number % PARTITIONS)
+        producer.flush(30)
+        producer.abort_transaction(30) if number % 3 == 0 else producer.commit_transaction(30)
+    options = {"kafka.isolation.level": "read_committed"}
+    found = _read(spark, server, "read-committed", **options).collect()
+    assert sorted(bytes(row.key) for row in found) == sorted(
+        _record(number)[0] for number in range(30) if number % 3
+    )
+
+
+def test_a_batch_write_is_read_back_by_another_client(spark: SparkSession, server: Server) -> None:
+    _make(server, "written-batch")
+    (
+        _numbers(spark.range(RECORDS))
+        .write.format("kafka")
+        .option("kafka.bootstrap.servers", server.bootstrap)
+        .option("topic", "written-batch")
+        .save()
+    )
+    assert sorted(_consume(server, "written-batch", RECORDS)) == sorted(map(_record, range(RECORDS)))
+
+
+def test_a_stream_is_written_and_read_back_by_another_client(
+    spark: SparkSession, server: Server, tmp_path: Path
+) -> None:
+    _make(server, "through-in")
+    _make(server, "through-out")
+    _fill(server, "through-in", 0, RECORDS)
+    query = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", server.bootstrap)
+        .option("subscribe", "through-in")
+        .option("startingOffsets", "earliest")
+        .option("includeHeaders", "true")
+        .load()
+        .select("key", "value", "headers", lit("through-out").alias("topic"))
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", server.bootstrap)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(90)
+    assert sorted(_consume(server, "through-out", RECORDS)) == sorted(map(_record, range(RECORDS)))
+
+
+def _record(number: int) -> tuple[bytes, bytes]:
+    return b"key-%d" % number, b"value %d" % number
+
+
+def _numbers(frame: DataFrame) -> DataFrame:
+    number = col("id").cast("string")
+    return frame.select(
+        concat(lit("key-"), number).cast("binary").alias("key"),
+        concat(lit("value "), number).cast("binary").alias("value"),
+    )
+
+
+def _read(spark: SparkSession, server: Server, topic: str, **options: str) -> DataFrame:
+    return (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", server.bootstrap)
+        .option("subscribe", topic)
+        .options(**options)
+        .load()
+    )
+
+
+def _make(server: Server, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    for made in admin.create_topics([NewTopic(topic, PARTITIONS)]).values():
+        made.result(30)
+
+
+def _fill(server: Server, topic: str, first: int, end: int) -> None:
+    producer = Producer({"bootstrap.servers": server.bootstrap, "enable.idempotence": True, "linger.ms": 5})
+    for number in range(first, end):
+        key, value = _record(number)
+        producer.produce(
+            topic,
+            value,
+            key,
+            partition=number % PARTITIONS,
+            timestamp=START_MS + number,
+            headers=[("n", b"%d" % number)],
+        )
+    assert producer.flush(30) == 0
+
+
+def _consume(server: Server, topic: str, count: int) -> list[tuple[bytes | None, bytes | None]]:
+    """All records, which must be as many as this and not one more."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": False,
+        }
+    )
+    places = [TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)]
+    ends = [consumer.get_watermark_offsets(place, 30)[1] for place in places]
+    consumer.assign(places)
+    found: list[tuple[bytes | None, bytes | None]] = []
+    deadline = time.monotonic() + 30
+    while any(at.offset < end for at, end in zip(consumer.position(places), ends, strict=True)):
+        assert time.monotonic() < deadline
+        for message in consumer.consume(1000, 0.1):
+            assert message.error() is None
+            found.append((message.key(), message.value()))
+    consumer.close()
+    assert len(found) == count
+    return found
