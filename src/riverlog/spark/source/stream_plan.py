@@ -1,0 +1,161 @@
+"""Where a stream stands and how far its next batch goes: the driver's side of `spark.readStream`.
+
+Lives as long as the query, in one process. The position is Spark's alone, which keeps it in the checkpoint;
+what is remembered here only spares questions or finds what went wrong in between. Offsets that were there
+and are gone are data loss: an error, or a warning when the user has allowed it.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID, uuid4
+
+from riverlog.client.cluster import BrokerRefused, Cluster
+from riverlog.model.ids import TopicPartition
+from riverlog.spark.source.data_loss import DataLoss
+from riverlog.spark.source.options import SourceOptions
+from riverlog.spark.source.places import Offsets
+from riverlog.spark.source.plan import Range, Split, limited, plan_splits
+from riverlog.spark.source.positions import Selected, earliest, find, latest, require_all, select
+from riverlog.spark.source.progress_group import ProgressGroup
+
+_LOOK_S: Final = 1.0
+"""How often new and deleted topics and partitions are looked for."""
+
+_log = logging.getLogger(__name__)
+
+
+class StreamPlan:
+    def __init__(self, options: SourceOptions, cluster: Cluster) -> None:
+        self._options = options
+        self._cluster = cluster
+        self._selected: Selected | None = None
+        self._looked_at = 0.0
+        self._topic_ids: dict[str, UUID | None] = {}
+        self._first_offsets: Offsets = {}
+        self._targets: Offsets | None = None
+        self._last_batch_at = time.monotonic()
+        self._progress = ProgressGroup(cluster, options.group_id, options.group_prefix, str(uuid4()))
+
+    def initial(self) -> Offsets:
+        """Where a new query begins."""
+        selected = self._look()
+        require_all(selected, self._options.selection)
+        return find(self._cluster, self._options, self._options.starting, selected.partitions, "starting")
+
+    def stop_at_present_ends(self) -> None:
+        """From now on as if nothing more came."""
+        self._targets = self._ends({})
+
+    def newest(self) -> Offsets:
+        """Where the partitions end now, whatever the limits."""
+        return self._ends({}) if self._targets is None else self._targets
+
+    def next_end(self, start: Offsets, rows_min: int | None, rows_max: int | None) -> Offsets:
+        """The end of the next batch, which is `start` when there is to be none."""
+        # Spark asks for more only when the batches up to here are done.
+        self.finished(start)
+        if self._targets is None:
+            ends = self._ends(start)
+        else:
+            ends = {
+                **self._targets,
+                **{at: offset for at, offset in start.items() if at not in self._targets},
+            }
+            rows_min = None
+        begins = {at: start[at] if at in start else self._first(at) for at in ends}
+        waiting = sum(max(0, end - begins[at]) for at, end in ends.items())
+        if rows_min is not None and waiting < rows_min and not self._has_waited_enough():
+            return start
+        if waiting:
+            self._last_batch_at = time.monotonic()
+        return ends if rows_max is None else limited(begins, ends, rows_max)
+
+    def splits(self, start: Offsets, end: Offsets) -> list[Split]:
+        """One or more for each partition that has something between the two."""
+        ranges = self._ranges(start, end)
+        selected = self._selected or self._look()
+        splits = plan_splits(
+            ranges,
+            selected.topic_ids,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+        )
+        return self._progress.introduced(splits)
+
+    def finished(self, offsets: Offsets) -> None:
+        """All batches up to these offsets are done."""
+        self._progress.reached(offsets)
+
+    def _has_waited_enough(self) -> bool:
+        return time.monotonic() - self._last_batch_at >= self._options.max_trigger_delay_s
+
+    def _ends(self, start: Mapping[TopicPartition, int]) -> Offsets:
+        """Of all partitions that there are; those that `start` knows have not gone backwards unnoticed."""
+        selected = self._look_sometimes()
+        committed = self._options.reading.read_committed
+        try:
+            ends = latest(self._cluster, selected.partitions, read_committed=committed)
+        except BrokerRefused:
+            # Something was deleted since the last look.
+            selected = self._look()
+            ends = latest(self._cluster, selected.partitions, read_committed=committed)
+        for at, offset in start.items():
+            if at not in ends:
+                self._lost(DataLoss(at, offset, None, "the partition is not there any more"))
+            elif ends[at] < offset:
+                self._lost(DataLoss(at, ends[at], offset, f"the log now ends at {ends[at]}"))
+        return ends
+
+    def _first(self, at: TopicPartition) -> int:
+        """Where a partition begins that the checkpoint does not know: new ones are read whole."""
+        if at not in self._first_offsets:
+            self._first_offsets.update(earliest(self._cluster, [at]))
+        return self._first_offsets[at]
+
+    def _ranges(self, start: Offsets, end: Offsets) -> list[Range]:
+        selected = self._look_sometimes()
+        there = [at for at in end if at in set(selected.partitions)]
+        for at in end:
+            begin = start.get(at, 0)
+            if at not in there and end[at] > begin:
+                self._lost(DataLoss(at, begin, end[at], "the partition is not there any more"))
+        begins = earliest(self._cluster, there)
+        ranges = []
+        for at in there:
+            begin = start[at] if at in start else self._first(at)
+            if begin < begins[at] and begin < end[at]:
+                gone = min(begins[at], end[at])
+                self._lost(DataLoss(at, begin, gone, f"the log now begins at {begins[at]}"))
+            if begin > end[at]:
+                # The log was cut back or made anew, and that was allowed: what is there now is all new.
+                begin = begins[at]
+            ranges.append(Range(at, max(begin, begins[at]), end[at]))
+        return ranges
+
+    def _look_sometimes(self) -> Selected:
+        if self._selected is None or time.monotonic() - self._looked_at > _LOOK_S:
+            return self._look()
+        return self._selected
+
+    def _look(self) -> Selected:
+        selected = select(self._cluster, self._options.selection)
+        self._looked_at = time.monotonic()
+        self._selected = selected
+        for topic, topic_id in selected.topic_ids.items():
+            known = self._topic_ids.setdefault(topic, topic_id)
+            if known != topic_id:
+                self._topic_ids[topic] = topic_id
+                self._made_anew(topic, selected)
+        return selected
+
+    def _made_anew(self, topic: str, selected: Selected) -> None:
+        at = next(at for at in selected.partitions if at.topic == topic)
+        self._first_offsets = {at: offset for at, offset in self._first_offsets.items() if at.topic != topic}
+        self._lost(DataLoss(at, 0, None, "the topic was deleted and made anew"))
+
+    def _lost(self, loss: DataLoss) -> None:
+        if self._options.fail_on_data_loss:
+            raise loss
+        _log.warning("%s", loss)
