@@ -1,0 +1,230 @@
+"""What the driver does with an epoch: fence, decide, end what was decided, abort what was not.
+
+The order is what makes it safe. First the query's own transactional id is taken over, so that from then on
+no other driver can decide and everything decided so far can be read. Then what a driver before has decided
+and not ended is ended. Then the decision is written, if all that goes into it is still open; then each of its
+transactions is committed; then what is open and not part of it is aborted. Killed anywhere in between, the
+next run of the epoch finds the decision and ends it, or finds none and writes again.
+
+The steps are methods of their own so that tests can stop a driver between them.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from riverlog.client.broker_connection import UnsupportedApiError
+from riverlog.client.cluster import Cluster
+from riverlog.client.transactions import (
+    Dialect,
+    TransactionEndedOtherwise,
+    abort_whoever_writes,
+    describe,
+    dialect_of,
+    end,
+    list_open,
+)
+from riverlog.model.errors import RiverlogError
+from riverlog.spark.sink.decisions import (
+    Decider,
+    Decision,
+    DriverFenced,
+    Written,
+    create_topic,
+    decision_log,
+    task_prefix,
+)
+from riverlog.spark.sink.slots import run_prefix
+from riverlog.spark.sink.task_writer import TaskWrote
+
+_log = logging.getLogger(__name__)
+_NAMED_MAX: Final = 5
+
+
+class EpochLost(RiverlogError):  # noqa: N818 - named for what it is
+    """What was decided to be committed has been aborted by somebody else; rows are missing."""
+
+
+class EpochUndecided(RiverlogError):  # noqa: N818 - named for what it is
+    """The epoch could not be decided; nothing of it is visible, and running it again is safe."""
+
+
+class CheckpointRewound(RiverlogError):  # noqa: N818 - named for what it is
+    """The query repeats an epoch that is long over."""
+
+
+@dataclass(slots=True)
+class EpochCommit:
+    """One epoch of one run of a query, or the one epoch of a batch write."""
+
+    cluster: Cluster
+    identity: str
+    run: str
+    epoch: int
+    messages: Sequence[TaskWrote]
+    is_stream: bool
+    _dialect: Dialect | None = None
+    _decider: Decider | None = None
+
+    def commit(self) -> None:
+        if not any(each.written or each.is_skipped for each in self.messages):
+            return
+        self.fence()
+        decided = self.decider.log.newest
+        if decided is not None and decided.epoch > self.epoch:
+            self._abort_own()
+            raise CheckpointRewound(
+                f"{self._named} is decided already, and so is epoch {decided.epoch}: the checkpoint is older "
+                "than what was written; give the query a new checkpoint, or bring the newer one back"
+            )
+        if decided is not None and decided.epoch == self.epoch:
+            self._repeat(decided)
+            return
+        if any(each.is_skipped for each in self.messages):
+            raise EpochUndecided(f"{self._named} was found decided by a task and is not; run it again")
+        self.finish_before()
+        self.decide()
+        self.finish(self._written)
+        self.sweep()
+
+    def abort(self) -> None:
+        """End what this run has left, unless it was decided."""
+        self.fence()
+        decided = self.decider.log.newest
+        if decided is not None and decided.run == self.run and decided.epoch == self.epoch:
+            self.finish(decided.transactions)
+        self._abort_own()
+
+    def forget(self) -> None:
+        """Nobody will repeat this; call it when all is ended."""
+        if self._decider is not None:
+            self._decider.forget()
+
+    # The steps.
+
+    def fence(self) -> None:
+        """From here on no other driver of this identity decides anything."""
+        create_topic(self.cluster)
+        log = decision_log(self.cluster, self.identity)
+        if log is None:
+            raise EpochUndecided(f"{self._named}: the topic of decisions is gone; run it again")
+        self._decider = Decider.take(self.cluster, self.dialect, log)
+
+    def finish_before(self) -> None:
+        """Commit what a run before has decided and not ended.
+
+        Spark has gone on to this epoch, so there is hardly ever anything; what is not open any more is ended.
+        """
+        before = self.decider.log.newest
+        if before is not None and before.run != self.run:
+            self.finish(self._still_open(before.transactions))
+
+    def decide(self) -> None:
+        """Write the decision, if everything that goes into it is there."""
+        gone = set(self._written) - set(self._still_open(self._written))
+        if gone:
+            self._abort_own()
+            raise EpochUndecided(
+                f"{self._named}: {_names(gone)} ended before the decision, by its timeout or by somebody's "
+                "hand; nothing was committed, and running the epoch again is safe"
+            )
+        self.decider.decide(Decision(self.identity, self.epoch, self.run, self._written))
+
+    def finish(self, decided: Sequence[Written]) -> None:
+        """Commit each transaction; again does no harm."""
+        lost: list[Written] = []
+        for each in decided:
+            try:
+                end(self.cluster, each.transactional_id, each.producer, self.dialect, commit=True)
+            except TransactionEndedOtherwise:
+                lost.append(each)
+        if lost:
+            raise EpochLost(
+                f"{self._named} is decided, but {len(lost)} of its {len(decided)} transactions were ended by "
+                f"the broker before they could be committed: {_names(lost)}. Their rows are missing. Without "
+                "two-phase commit that happens when a driver is away longer than the transaction timeout: "
+                "raise the broker's transaction.max.timeout.ms, and write the epoch's rows again by hand"
+            )
+
+    def sweep(self) -> None:
+        """Abort what tasks of this identity have left open, in whatever run."""
+        newest = self.decider.log.newest
+        kept = set() if newest is None else {each.transactional_id for each in newest.transactions}
+        self._abort_open(task_prefix(self.identity), kept)
+
+    # What they are made of.
+
+    @property
+    def decider(self) -> Decider:
+        assert self._decider is not None, "fence first"
+        return self._decider
+
+    @property
+    def dialect(self) -> Dialect:
+        if self._dialect is None:
+            self._dialect = dialect_of(self.cluster)
+        return self._dialect
+
+    @property
+    def _named(self) -> str:
+        return f"epoch {self.epoch} of query {self.identity}" if self.is_stream else f"write {self.identity}"
+
+    @property
+    def _written(self) -> tuple[Written, ...]:
+        return tuple(each.written for each in self.messages if each.written is not None)
+
+    def _repeat(self, decided: Decision) -> None:
+        """The epoch is decided: end it, and drop what was written again."""
+        if decided.run == self.run or not self._written or not self.is_stream:
+            self._abort_own(keep=decided.transactions)
+            self.finish(decided.transactions)
+            if not self._written:
+                self.sweep()
+            return
+        self._abort_own()
+        raise DriverFenced(
+            f"{self._named} was decided by another driver while this one wrote it; this one stops, "
+            "and nothing that it wrote stays"
+        )
+
+    def _still_open(self, transactions: Sequence[Written]) -> list[Written]:
+        views = describe(self.cluster, [each.transactional_id for each in transactions])
+        return [
+            each
+            for each in transactions
+            if (view := views.get(each.transactional_id)) is not None
+            and view.is_open
+            and view.producer == each.producer
+        ]
+
+    def _abort_own(self, keep: Sequence[Written] = ()) -> None:
+        """What tasks of this run have left, also those that nobody told of."""
+        kept = {each.transactional_id for each in keep}
+        newest = self.decider.log.newest
+        if newest is not None and newest.run == self.run:
+            kept |= {each.transactional_id for each in newest.transactions}
+        for each in self._written:
+            if each.transactional_id not in kept:
+                try:
+                    end(self.cluster, each.transactional_id, each.producer, self.dialect, commit=False)
+                except TransactionEndedOtherwise as error:
+                    _log.info("nothing to abort: %s", error)
+        self._abort_open(run_prefix(self.identity, self.run), kept)
+
+    def _abort_open(self, prefix: str, kept: set[str]) -> None:
+        try:
+            found = list_open(self.cluster, prefix) - kept
+        except UnsupportedApiError:
+            _log.warning("the broker cannot list transactions; those of tasks that were killed time out")
+            return
+        for name in sorted(found):
+            abort_whoever_writes(self.cluster, name)
+        if found:
+            _log.warning("aborted %d transactions that tasks of %s had left open", len(found), self._named)
+
+
+def _names(transactions: Sequence[Written] | set[Written]) -> str:
+    names = sorted(each.transactional_id for each in transactions)
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return f"transaction {', '.join(names[:_NAMED_MAX])}{more}"

@@ -1,0 +1,203 @@
+"""What a task does: writes its rows in a transaction of its own and leaves it open for the driver.
+
+No row, no transaction. Where the epoch is decided already, nothing is written. A task that fails aborts what
+it began; one that is killed leaves it to the driver. When all rows are written the task looks once more
+whether the epoch has been decided meanwhile, without it: an attempt that was overtaken by another one ends
+its own transaction then. The driver looks for such transactions after it has decided, the task for the
+decision after it has written, so that one of the two sees the other.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from riverlog.client.cluster import BrokerRefused, Cluster
+from riverlog.client.transactions import (
+    Dialect,
+    begin_longest,
+    dialect_of,
+    end,
+    idempotent_producer,
+)
+from riverlog.client.writing import BatchWriter, Transactional
+from riverlog.model.errors import ErrorCode, RiverlogError
+from riverlog.spark.sink.columns import RowBatch
+from riverlog.spark.sink.decisions import Written, decision_log
+from riverlog.spark.sink.options import SinkOptions
+from riverlog.spark.sink.placement import Placement, RowRefused
+from riverlog.spark.sink.rows import EncodeSettings, RowEncoder
+from riverlog.spark.sink.slots import is_first_epoch, take_transactional_id
+from riverlog.spark.sink.topics import partition_count
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TaskWrote(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    identity: str
+    run: str
+    epoch: int
+    written: Written | None
+    """None where there was nothing to write."""
+    is_skipped: bool
+    """The epoch was decided already."""
+    record_count: int
+    partition: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    identity: str
+    """Of the query, or of the batch write."""
+    run: str
+    epoch: int
+    partition: int
+    attempt: int
+    may_be_repeated: bool
+    """Whether the epoch may have been decided before."""
+
+    @classmethod
+    def of_stream(cls) -> "Task":
+        context = _context()
+        identity = context.getLocalProperty("sql.streaming.queryId")
+        epoch = context.getLocalProperty("streaming.sql.batchId")
+        run = context.getLocalProperty("spark.jobGroup.id")
+        if not identity or epoch is None or not run:
+            raise RiverlogError("the task does not know its streaming query; write batches with df.write")
+        return cls(identity, run, int(epoch), context.partitionId(), context.attemptNumber(), True)
+
+    @classmethod
+    def of_batch(cls, identity: str, run: str, *, may_be_repeated: bool) -> "Task":
+        context = _context()
+        return cls(identity, run, 0, context.partitionId(), context.attemptNumber(), may_be_repeated)
+
+    def wrote(self, written: Written | None, record_count: int, *, is_skipped: bool = False) -> TaskWrote:
+        return TaskWrote(
+            self.identity,
+            self.run,
+            self.epoch,
+            written,
+            is_skipped,
+            record_count,
+            self.partition,
+            self.attempt,
+        )
+
+
+def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
+    with Cluster(options.client) as cluster:
+        if (
+            task.may_be_repeated
+            and is_first_epoch(task.identity, task.run, task.epoch)
+            and _is_decided(cluster, task, None)
+        ):
+            return task.wrote(None, 0, is_skipped=True)
+        opened = _OpenTransaction(cluster, options, task)
+        try:
+            count = _write(cluster, options, rows, task.partition, opened.writer)
+        except BaseException:
+            opened.abort()
+            raise
+        written = opened.written
+        if written is not None and _is_decided(cluster, task, written):
+            opened.abort()
+            return task.wrote(None, 0, is_skipped=True)
+        return task.wrote(written, count)
+
+
+def write_at_least_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
+    with Cluster(options.client) as cluster:
+        producer = idempotent_producer(cluster) if options.is_idempotent else None
+        writer = BatchWriter(cluster, producer, settings=options.writing)
+        try:
+            count = _write(cluster, options, rows, task.partition, lambda: writer)
+        finally:
+            writer.close()
+        return task.wrote(None, count)
+
+
+class _OpenTransaction:
+    """Begun with the first row."""
+
+    def __init__(self, cluster: Cluster, options: SinkOptions, task: Task) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._task = task
+        self._begun: tuple[BatchWriter, Written, Dialect] | None = None
+
+    def writer(self) -> BatchWriter:
+        if self._begun is None:
+            task = self._task
+            name = take_transactional_id(task.identity, task.run, task.epoch)
+            dialect = dialect_of(self._cluster)
+            producer, _ = begin_longest(self._cluster, name, dialect, self._options.transaction_timeout_ms)
+            writer = BatchWriter(self._cluster, producer, Transactional(name, dialect), self._options.writing)
+            self._begun = (writer, Written(name, producer), dialect)
+        return self._begun[0]
+
+    @property
+    def written(self) -> Written | None:
+        return None if self._begun is None else self._begun[1]
+
+    def abort(self) -> None:
+        """As far as it can be done from here; the driver ends what stays."""
+        if self._begun is None:
+            return
+        writer, written, dialect = self._begun
+        writer.close()
+        try:
+            end(self._cluster, written.transactional_id, written.producer, dialect, commit=False)
+        except RiverlogError as error:
+            _log.warning("a task's transaction could not be aborted and is left to the driver: %s", error)
+
+
+def _write(
+    cluster: Cluster,
+    options: SinkOptions,
+    rows: Iterable[RowBatch],
+    partition: int,
+    writer_of: Callable[[], BatchWriter],
+) -> int:
+    """How many rows were written, all of them for good."""
+    settings = EncodeSettings(
+        options.topic, options.batch_bytes, options.record_bytes_max, options.codec, options.level
+    )
+    placement = Placement(lambda topic: partition_count(cluster, topic), turn=partition)
+    encoder = RowEncoder(settings, placement)
+    writer: BatchWriter | None = None
+    try:
+        for batch in rows:
+            for group in encoder.encode(batch):
+                writer = writer_of()
+                writer.write(group)
+        if writer is None:
+            return 0
+        writer.flush()
+    except BrokerRefused as refusal:
+        if refusal.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+            raise RowRefused(
+                f"{refusal}; lower kafka.batch.size, or raise the topic's max.message.bytes"
+            ) from refusal
+        raise
+    return writer.records_written
+
+
+def _is_decided(cluster: Cluster, task: Task, written: Written | None) -> bool:
+    """Whether the epoch is decided, or a later one, without what is written here."""
+    log = decision_log(cluster, task.identity)
+    decision = None if log is None else log.refresh()
+    if decision is None or decision.epoch < task.epoch:
+        return False
+    return written not in decision.transactions
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "rows are written by tasks"
+    return context

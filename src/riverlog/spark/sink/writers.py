@@ -1,0 +1,103 @@
+"""The writers that Spark drives: made on the driver, sent to the tasks, asked again to commit or abort.
+
+For a stream Spark makes a new writer for each commit, which knows nothing of the query: tasks know it, and
+tell it in their messages. For a batch the same writer goes to tasks and commit, and makes up its identity.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from riverlog.client.cluster import Cluster
+from riverlog.model.errors import RiverlogError
+from riverlog.spark.sink.columns import RowBatch
+from riverlog.spark.sink.commit import EpochCommit
+from riverlog.spark.sink.options import Guarantee, SinkOptions
+from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
+
+_log = logging.getLogger(__name__)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    commit_class: ClassVar[type[EpochCommit]] = EpochCommit
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
+        task = Task.of_stream()
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return write_at_least_once(self._options, task, iterator)
+        return write_exactly_once(self._options, task, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return
+        told = _told(messages)
+        if len(told) != len(messages):
+            raise RiverlogError(f"epoch {batchId}: a task has not told what it wrote; run the epoch again")
+        if told:
+            with Cluster(self._options.client) as cluster:
+                self._commit_of(cluster, told, batchId).commit()
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        told = _told(messages)
+        if not told or self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            # Tasks that fail abort what they began; what killed ones leave, the next commit aborts.
+            return
+        with Cluster(self._options.client) as cluster:
+            self._commit_of(cluster, told, batchId).abort()
+
+    def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote], epoch: int) -> EpochCommit:
+        first = told[0]
+        others = {(each.identity, each.run, each.epoch) for each in told} - {
+            (first.identity, first.run, epoch)
+        }
+        if others:
+            raise RiverlogError(f"epoch {epoch} of query {first.identity} got messages of {sorted(others)}")
+        return self.commit_class(cluster, first.identity, first.run, epoch, told, is_stream=True)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    commit_class: ClassVar[type[EpochCommit]] = EpochCommit
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._run = uuid.uuid4().hex
+        self._identity = f"write-{options.write_id or self._run}"
+
+    def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
+        is_named = self._options.write_id is not None
+        task = Task.of_batch(self._identity, self._run, may_be_repeated=is_named)
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return write_at_least_once(self._options, task, iterator)
+        return write_exactly_once(self._options, task, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return
+        told = _told(messages)
+        if len(told) != len(messages):
+            raise RiverlogError(f"write {self._identity}: a task has not told what it wrote; run it again")
+        with Cluster(self._options.client) as cluster:
+            commit = self.commit_class(cluster, self._identity, self._run, 0, told, is_stream=False)
+            commit.commit()
+            if self._options.write_id is None:
+                commit.forget()
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return
+        with Cluster(self._options.client) as cluster:
+            self.commit_class(cluster, self._identity, self._run, 0, _told(messages), is_stream=False).abort()
+
+
+def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
+    return [each for each in messages if isinstance(each, TaskWrote)]
