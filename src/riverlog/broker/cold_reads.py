@@ -19,7 +19,7 @@ _WARM_STEP_BYTES = 256 * 1024
 _PROBE = [bytearray(1)]
 
 
-def read_if_warm(descriptor: int, position: int, length: int) -> bytes | None:
+def read_if_warm(descriptor: int, position: int, length: int) -> bytes | bytearray | None:
     """The bytes, or None when reading them now would wait for the disk (or ends before `length`)."""
     if _NOWAIT is None:
         return os.pread(descriptor, length, position)
@@ -32,7 +32,7 @@ def read_if_warm(descriptor: int, position: int, length: int) -> bytes | None:
         if error.errno in _CANNOT_TELL:
             return os.pread(descriptor, length, position)
         raise
-    return bytes(buffer) if count == length else None
+    return buffer if count == length else None
 
 
 def is_warm(descriptor: int, position: int, length: int) -> bool:

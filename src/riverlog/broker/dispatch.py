@@ -26,6 +26,7 @@ from riverlog.wire.framing import RequestHeader, decode_request_header
 from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
+_new_tuple = tuple.__new__  # Spares every request the Python call that a NamedTuple is made by.
 
 
 class Dispatcher:
@@ -59,8 +60,9 @@ class Dispatcher:
         return self._answer(route, request, header, origin)
 
     def _answer(self, route: Route, request: Any, header: RequestHeader, origin: Origin) -> Answer | Later:
-        version = header.api_version
-        context = RequestContext(header, version, origin.listener_name, origin.peer, header.client_id)
+        _, version, _, client_id = header
+        peer, listener_name = origin
+        context = _new_tuple(RequestContext, (header, version, listener_name, peer, client_id))
         try:
             response = route.handler.handle(request, context)
             if type(response) is list:

@@ -7,10 +7,13 @@ after it the limits are strict. Nothing is copied and nothing waits here.
 from typing import NamedTuple
 
 from riverlog.broker.fetch_sessions import Wanted
+from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.appends import OffsetOutOfRange
+from riverlog.wire.hot_fetch import SingleFetch
+from riverlog.wire.hot_fetch_single import Row
 from riverlog.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -84,6 +87,42 @@ class FetchReader:
                 data.current_leader = LeaderIdAndEpoch(leader_id=self._replicas.node_id, leader_epoch=epoch)
         result.reads += unknown  # Kafka, too, puts them after the others.
         return result
+
+    def read_single(
+        self, request: SingleFetch, bytes_max: int, *, by_id: bool
+    ) -> tuple[Row, FileSlice] | None:
+        """As many records as are wanted, if there is nothing to tell but them; it decides nothing else."""
+        (
+            replica_id, _, min_bytes, max_bytes, isolation, _, _, topic, topic_id, index,
+            leader_epoch, offset, last_fetched_epoch, _, partition_max_bytes,
+        ) = request  # fmt: skip
+        if replica_id >= 0 or last_fetched_epoch >= 0 or not 0 <= isolation <= 1:
+            return None
+        replicas = self._replicas
+        partition = replicas.find_by_id(topic_id, index) if by_id else replicas.find(topic, index)
+        if not isinstance(partition, Partition):
+            return None
+        if partition.refusal(None if leader_epoch < 0 else leader_epoch) is not None:
+            return None
+        log = partition.log
+        last_stable_offset = log.last_stable_offset
+        high_watermark = log.high_watermark
+        end = last_stable_offset if isolation else high_watermark
+        bytes_max = min(max_bytes, bytes_max)
+        if offset >= end or bytes_max < 0 or partition_max_bytes < 0:
+            return None
+        try:
+            found = log.read(offset, max_bytes=min(partition_max_bytes, bytes_max), end_offset=end)
+        except StorageError:
+            return None
+        if isinstance(found, OffsetOutOfRange):
+            return None
+        records, upper_offset = found
+        if records is None or records.length < min(min_bytes, bytes_max):
+            return None
+        if isolation and log.aborted_transactions(offset, upper_offset):
+            return None
+        return (index, high_watermark, last_stable_offset, log.log_start_offset), records
 
     def _find(self, wanted: Wanted) -> Partition | ErrorCode:
         if wanted.topic is not None:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from riverlog.model.errors import ErrorCode
+from riverlog.wire.hot_fetch import SingleFetch
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 NO_SESSION = 0
@@ -143,12 +144,41 @@ class FetchSessions:
         if session.uses_topic_ids != (version >= 13):
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.update(request)
+        self._use(session)
+        return session
+
+    def with_only(self, request: SingleFetch, *, by_id: bool) -> FetchSession | None:
+        """The session of an incremental request, if all that it follows is the one partition asked for."""
+        session = self._sessions.get(request.session_id)
+        if (
+            session is None
+            or session.epoch != request.session_epoch
+            or session.uses_topic_ids != by_id
+            or len(session.wanted) != 1
+            or (request.topic_id if by_id else request.topic, request.partition) not in session.wanted
+        ):
+            return None
+        return session
+
+    def advance_only(
+        self, session: FetchSession, request: SingleFetch, high_watermark: int, log_start_offset: int
+    ) -> None:
+        """Apply such a request, which is answered with records and these offsets."""
+        (wanted,) = session.wanted.values()
+        wanted.fetch_offset = request.fetch_offset
+        wanted.max_bytes = request.partition_max_bytes
+        wanted.current_leader_epoch = epoch_or_none(request.leader_epoch)
+        wanted.last_fetched_epoch = epoch_or_none(request.last_fetched_epoch)
+        wanted.told_high_watermark = high_watermark
+        wanted.told_log_start = log_start_offset
+        self._use(session)
+
+    def _use(self, session: FetchSession) -> None:
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.used_ms = self._now_ms()
         del self._sessions[session.id]
         if session.wanted:
             self._sessions[session.id] = session
-        return session
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)

@@ -18,6 +18,7 @@ from riverlog.model.network import Address, Listening, Socket
 _ACCEPTS_PER_TURN = 64
 _DESCRIPTORS_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_PAUSE_S = 0.5
+_MORE = socket.MSG_MORE
 
 
 class AsyncNetwork:
@@ -137,7 +138,7 @@ class AsyncSocket:
         return self._socket.recv_into(buffer)
 
     def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
-        return self._socket.send(data, socket.MSG_MORE if more else 0)
+        return self._socket.send(data, _MORE if more else 0)
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int:
         return os.sendfile(self._descriptor, descriptor, position, length)

@@ -19,7 +19,7 @@ from riverlog.wire.schema import RecordData
 
 _TURN_BYTES = 1024**2
 _JOIN_BYTES = 64 * 1024
-_SMALL_SLICE_BYTES = 8 * 1024
+_SMALL_SLICE_BYTES = 32 * 1024  # Up to here a copy costs less than sending in three calls.
 _CUT_SHORT = "a log file ended before the records that were promised"
 
 
@@ -73,27 +73,64 @@ class Outbound:
     def send_now(self, parts: Parts) -> None:
         """Send a reply while nothing else is queued; what the socket does not take now is queued.
 
-        Bytes that stand alone or before a large slice have nothing to be joined with and go at once.
+        Bytes, or bytes around one slice of a file, need no queue while the socket takes them.
         """
-        head, *rest = parts
-        if type(head) is not FileSlice and (
-            not rest or (type(rest[0]) is FileSlice and rest[0].length > _SMALL_SLICE_BYTES)
-        ):
+        if len(parts) == 1 or (type(parts[1]) is FileSlice and len(parts) <= 3):
             try:
-                sent = self._socket.send(head, more=bool(rest))  # type: ignore[arg-type]
+                parts = self._send_at_once(parts)
             except (BlockingIOError, InterruptedError):
-                sent = 0
+                pass
             except OSError as error:
                 self._on_broken(error.strerror or str(error))
                 return
-            if sent == len(head):
-                if not rest:
-                    return
-                parts = rest
-            else:
-                parts = [memoryview(head)[sent:], *rest]  # type: ignore[arg-type]
+            except StorageError as error:
+                self._on_broken(f"records could not be read: {error}")
+                return
+            if not parts:
+                return
         self.queue(parts)
         self.flush()
+
+    def _send_at_once(self, parts: Parts) -> Parts:
+        """What is left of a reply: bytes, or bytes around a slice. `BlockingIOError` means all of it."""
+        head, *rest = parts
+        if rest:
+            records = rest[0]
+            assert type(records) is FileSlice
+            descriptor, position, length = records.file.fileno(), records.position, records.length
+            if length > _SMALL_SLICE_BYTES:
+                return self._send_around(records, descriptor, parts)
+            data = read_if_warm(descriptor, position, length)
+            if data is None:
+                return parts
+            head = b"".join((head, data, *rest[1:]))  # type: ignore[arg-type]
+        sent = self._socket.send(head)  # type: ignore[arg-type]
+        return [] if sent == len(head) else [memoryview(head)[sent:]]  # type: ignore[arg-type]
+
+    def _send_around(self, records: FileSlice, descriptor: int, parts: Parts) -> Parts:
+        """The same for a slice that is sent by itself."""
+        head, _, *tail = parts
+        _, position, length = records
+        if length > _TURN_BYTES or not is_warm(descriptor, position, length):
+            return parts
+        sent = self._socket.send(head, more=True)  # type: ignore[arg-type]
+        if sent < len(head):
+            return [memoryview(head)[sent:], *parts[1:]]  # type: ignore[arg-type]
+        self._warm_end = position + length
+        try:
+            sent = self._send_file(records, length)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < length:
+            return [FileSlice(records.file, position + sent, length - sent), *tail]
+        self._warm_end = -1
+        if not tail:
+            return tail
+        try:
+            sent = self._socket.send(tail[0])  # type: ignore[arg-type]
+        except (BlockingIOError, InterruptedError):
+            return tail
+        return [] if sent == len(tail[0]) else [memoryview(tail[0])[sent:]]  # type: ignore[arg-type]
 
     def flush(self) -> None:
         """Send until the queue is empty, the socket is full, or this turn has sent its share."""
@@ -151,7 +188,7 @@ class Outbound:
         first = queue[0]
         if type(first) is not FileSlice and (len(queue) == 1 or len(first) >= _JOIN_BYTES):
             return queue.popleft()  # type: ignore[return-value]
-        parts: list[bytes | memoryview] = []
+        parts: list[bytes | bytearray | memoryview] = []
         size = 0
         while queue and size < _JOIN_BYTES:
             head = queue[0]
@@ -168,7 +205,7 @@ class Outbound:
             queue.popleft()
         return b"".join(parts) if parts else None
 
-    def _read_small(self, part: FileSlice) -> bytes | None:
+    def _read_small(self, part: FileSlice) -> bytes | bytearray | None:
         if part.length > _SMALL_SLICE_BYTES:
             return None
         if self._warm_end < part.position + part.length:
@@ -188,19 +225,24 @@ class Outbound:
                 return None
             self._warm_end = part.position + length
         length = min(length, self._warm_end - part.position)
+        sent = self._send_file(part, length)
+        if sent == part.length:
+            self._queue.popleft()
+            self._warm_end = -1
+        else:
+            self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
+        return sent
+
+    def _send_file(self, part: FileSlice, length: int) -> int:
+        """Of the first `length` bytes of a slice, which are in memory, as many as the socket takes."""
         try:
-            sent = self._socket.sendfile(descriptor, part.position, length)
+            sent = self._socket.sendfile(part.file.fileno(), part.position, length)
         except OSError as error:
             if error.errno == errno.EIO:
                 part.file.pread(length, part.position)  # Fails as well, and takes the directory offline.
             raise
         if sent == 0:
             raise OSError(_CUT_SHORT)
-        if sent == part.length:
-            self._queue.popleft()
-            self._warm_end = -1
-        else:
-            self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
         return sent
 
     def _warm_first(self, part: FileSlice, length: int) -> None:

@@ -6,7 +6,7 @@ from riverlog.broker.handlers.api_versions import ApiVersionsHandler
 from riverlog.broker.handlers.produce import SERVED_VERSION_MIN
 from riverlog.broker.route import Handler, Route, route
 from riverlog.wire.apis import ApiKey
-from riverlog.wire.hot_fetch import decode_fetch_request, encode_fetch_response
+from riverlog.wire.hot_fetch import decode_fetch, encode_fetch_response
 from riverlog.wire.hot_list_offsets import decode_list_offsets_request, encode_list_offsets_response
 from riverlog.wire.hot_produce import decode_produce, encode_produce_response
 
@@ -33,7 +33,7 @@ def routes_of(
         route(
             ApiKey.FETCH,
             fetch,
-            decode=decode_fetch_request,
+            decode=decode_fetch,
             encode=encode_fetch_response,
             may_be_overtaken=True,
         ),

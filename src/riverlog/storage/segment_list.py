@@ -15,6 +15,7 @@ from riverlog.storage.segment import Segment
 
 _RECENT_MAX: Final = 128
 _RECENT_KEPT: Final = 64
+_new_tuple = tuple.__new__  # Spares every read the Python calls that NamedTuples are made by.
 
 
 class LogRead(NamedTuple):
@@ -113,9 +114,11 @@ class SegmentList:
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """Batches from the one that holds `offset`, below `end_offset`. Never splits a batch."""
+        if self._recent_offsets and offset >= self._recent_offsets[0]:
+            return self._read_recent(offset, max_bytes, end_offset, at_least_one_batch)
         number = self.number_at(offset)
         while number < len(self._segments) and (segment := self._segments[number]).base_offset < end_offset:
-            found = self._start(segment, offset)
+            found = segment.locate(offset)
             if found is not None:
                 start, first_end = found
                 end, upper = self._end(segment, end_offset), min(end_offset, segment.next_offset)
@@ -128,16 +131,29 @@ class SegmentList:
             number += 1
         return LogRead(None, end_offset)
 
-    def _start(self, segment: Segment, offset: int) -> tuple[int, int] | None:
-        """Where the first batch to send begins and ends."""
-        recent = self._recent_offsets
-        if recent and offset >= recent[0] and segment is self._segments[-1]:
-            if offset >= segment.next_offset:
-                return None
-            number = bisect_right(recent, offset)
-            first_end = self._recent_positions[number] if number < len(recent) else segment.size_bytes
-            return self._recent_positions[number - 1], first_end
-        return segment.locate(offset)
+    def _read_recent(self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
+        """The same from memory, for a reader at the tail."""
+        segment, offsets, positions = self._segments[-1], self._recent_offsets, self._recent_positions
+        next_offset = segment.next_offset
+        if offset >= end_offset or offset >= next_offset:
+            return LogRead(None, end_offset)
+        number = bisect_right(offsets, offset)
+        start = positions[number - 1]
+        end, upper = segment.size_bytes, next_offset
+        if end_offset < next_offset:
+            end, upper = positions[bisect_right(offsets, end_offset) - 1], end_offset
+        if end - start > max_bytes:
+            last = bisect_right(positions, start + max_bytes) - 1
+            if last < number and at_least_one_batch:
+                last = number
+            if last < len(positions):
+                end, upper = positions[last], offsets[last]
+            else:
+                end, upper = segment.size_bytes, next_offset
+        if end <= start:
+            return LogRead(None, end_offset)
+        records = _new_tuple(FileSlice, (segment.log.get(), start, end - start))
+        return _new_tuple(LogRead, (records, upper))
 
     def _end(self, segment: Segment, end_offset: int) -> int:
         if end_offset >= segment.next_offset:

@@ -9,13 +9,14 @@ from typing import Final
 from uuid import UUID
 
 from riverlog.model.disk import ReadableBuffer
-from riverlog.wire.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-    ReplicaState,
+from riverlog.wire.hot_fetch_single import (
+    NO_LIMIT,
+    SingleFetch,
+    empty_request,
+    read_named_single,
+    read_single,
 )
+from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from riverlog.wire.primitives import (
     MalformedMessage,
     id_of,
@@ -39,116 +40,29 @@ _row_v4: Final = struct.Struct(">iqi")
 _row_v5: Final = struct.Struct(">iqqi")
 _row_v9: Final = struct.Struct(">iiqqi")
 _row_v12: Final = struct.Struct(">iiqiqiB").unpack_from
-_SINGLE_V15: Final = struct.Struct(">iiibiiB16sBiiqiqiHBH")
-_single_v15: Final = _SINGLE_V15.unpack_from
-_named_v11: Final = struct.Struct(">iiiibiiih").unpack_from
-_NAMED_ROW_V11: Final = struct.Struct(">iiiqqiih")
-_named_row_v11: Final = _NAMED_ROW_V11.unpack_from
-_NAMED_V11_BYTES: Final = 31 + _NAMED_ROW_V11.size
 _replica_state: Final = struct.Struct(">iqB").unpack_from
-_NO_LIMIT: Final = (1 << 63) - 1
 
 
 def decode_fetch_request(data: ReadableBuffer, version: int, start: int = 0) -> FetchRequest:
     """The request whose body begins at `start`; bytes after it are not looked at."""
+    request = decode_fetch(data, version, start)
+    return request.as_request() if isinstance(request, SingleFetch) else request
+
+
+def decode_fetch(data: ReadableBuffer, version: int, start: int = 0) -> SingleFetch | FetchRequest:
+    """The same, in the short form wherever that can hold it."""
     try:
-        if version >= 15:
-            return _read_single(data, start) or _read_flexible(data, start, len(data), version)
         if version >= 12:
-            return _read_flexible(data, start, len(data), version)
-        single = _read_named_single(data, start) if version == 11 else None
+            single = read_single(data, start) if version >= 15 else None
+            return single or _read_flexible(data, start, len(data), version)
+        single = read_named_single(data, start) if version == 11 else None
         return single or _read_classic(data, start, len(data), version)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise MalformedMessage(f"FetchRequest v{version}: {error}") from error
 
 
-def _read_single(data: ReadableBuffer, pos: int) -> FetchRequest | None:
-    """A request for one partition, without tagged fields, forgotten topics or rack, in one go."""
-    if len(data) - pos < _SINGLE_V15.size:
-        return None
-    (
-        max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, raw, partitions,
-        index, leader_epoch, offset, fetched_epoch, log_start_offset, partition_bytes, tags, forgotten, rest,
-    ) = _single_v15(data, pos)  # fmt: skip
-    if topics != 2 or partitions != 2 or tags or forgotten != 1 or rest != 0x0100:
-        return None
-    r = _single(index, leader_epoch, offset, log_start_offset, partition_bytes)
-    r.max_wait_ms = max_wait_ms
-    r.min_bytes = min_bytes
-    r.max_bytes = max_bytes
-    r.isolation_level = isolation
-    r.session_id = session_id
-    r.session_epoch = session_epoch
-    topic = r.topics[0]
-    topic.topic_id = id_of(raw)
-    topic.partitions[0].last_fetched_epoch = fetched_epoch
-    return r
-
-
-def _read_named_single(data: ReadableBuffer, pos: int) -> FetchRequest | None:
-    """The same for version 11, which many clients stay at."""
-    size = len(data)
-    if size - pos < _NAMED_V11_BYTES:
-        return None
-    (
-        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, length,
-    ) = _named_v11(data, pos)  # fmt: skip
-    pos += 31
-    end = pos + length
-    if topics != 1 or length < 0 or end + _NAMED_ROW_V11.size > size:
-        return None
-    (
-        partitions, index, leader_epoch, offset, log_start_offset, partition_bytes, forgotten, rack,
-    ) = _named_row_v11(data, end)  # fmt: skip
-    if partitions != 1 or forgotten or rack:
-        return None
-    r = _single(index, leader_epoch, offset, log_start_offset, partition_bytes)
-    r.replica_id = replica_id
-    r.max_wait_ms = max_wait_ms
-    r.min_bytes = min_bytes
-    r.max_bytes = max_bytes
-    r.isolation_level = isolation
-    r.session_id = session_id
-    r.session_epoch = session_epoch
-    r.topics[0].topic = str(data[pos:end], "utf-8")
-    return r
-
-
-def _single(
-    index: int, leader_epoch: int, offset: int, log_start_offset: int, partition_bytes: int
-) -> FetchRequest:
-    """A request for one partition, of which the topic and the head are still to be filled in."""
-    r, topic, p = _empty_request(), _new(FetchTopic), _new(FetchPartition)
-    r.topics.append(topic)
-    topic.topic_id = None
-    topic.topic = ""
-    topic.partitions = [p]
-    p.partition = index
-    p.current_leader_epoch = leader_epoch
-    p.fetch_offset = offset
-    p.last_fetched_epoch = -1
-    p.log_start_offset = log_start_offset
-    p.partition_max_bytes = partition_bytes
-    p.replica_directory_id = None
-    p.high_watermark = _NO_LIMIT
-    return r
-
-
-def _empty_request() -> FetchRequest:
-    request = _new(FetchRequest)
-    request.replica_id = request.session_epoch = -1
-    request.session_id = 0
-    request.rack_id = ""
-    request.cluster_id = None
-    state = request.replica_state = _new(ReplicaState)
-    state.replica_id = state.replica_epoch = -1
-    request.topics = []
-    request.forgotten_topics_data = []
-    return request
-
-
 def _read_classic(data: ReadableBuffer, pos: int, size: int, version: int) -> FetchRequest:
-    r = _empty_request()
+    r = empty_request()
     if version >= 7:
         (
             r.replica_id, r.max_wait_ms, r.min_bytes, r.max_bytes, r.isolation_level,
@@ -194,7 +108,7 @@ def _read_rows(data: ReadableBuffer, pos: int, size: int, version: int) -> tuple
         partition = _new(FetchPartition)
         partition.current_leader_epoch = partition.last_fetched_epoch = partition.log_start_offset = -1
         partition.replica_directory_id = None
-        partition.high_watermark = _NO_LIMIT
+        partition.high_watermark = NO_LIMIT
         partition.partition = values[0]
         partition.partition_max_bytes = values[-1]
         if version >= 9:
@@ -229,7 +143,7 @@ def _read_classic_forgotten(data: ReadableBuffer, pos: int, size: int, into: lis
 
 
 def _read_flexible(data: ReadableBuffer, pos: int, size: int, version: int) -> FetchRequest:
-    r = _empty_request()
+    r = empty_request()
     if version >= 15:
         (
             r.max_wait_ms, r.min_bytes, r.max_bytes, r.isolation_level, r.session_id, r.session_epoch, topics,
@@ -302,7 +216,7 @@ def _read_partitions(
             p.log_start_offset, p.partition_max_bytes, tags,
         ) = _row_v12(data, pos)  # fmt: skip
         p.replica_directory_id = None
-        p.high_watermark = _NO_LIMIT
+        p.high_watermark = NO_LIMIT
         pos = _read_partition_tags(data, pos + 32, size, version, p) if tags else pos + 33
         partitions.append(p)
     return partitions, pos

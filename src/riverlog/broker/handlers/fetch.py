@@ -7,7 +7,7 @@ the nearest follower (KIP-392), for which every reply names no preferred replica
 
 from collections.abc import Awaitable
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.context import Parts, RequestContext
 from riverlog.broker.fetch_reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
 from riverlog.broker.fetch_sessions import (
     NO_SESSION,
@@ -20,6 +20,7 @@ from riverlog.broker.fetch_sessions import (
 from riverlog.broker.fetch_wait import wait_for_records
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
+from riverlog.wire.hot_fetch import SingleFetch, encode_single_fetch
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 _READ_COMMITTED = 1
@@ -36,6 +37,39 @@ class FetchHandler:
         metrics.gauge("riverlog_fetch_sessions", lambda: len(sessions))
 
     def handle(
+        self, request: FetchRequest | SingleFetch, context: RequestContext
+    ) -> Parts | FetchResponse | Awaitable[FetchResponse]:
+        if isinstance(request, SingleFetch):
+            answer = self._answer_single(request, context)
+            if answer is not None:
+                return answer
+            request = request.as_request()
+        return self._answer(request, context)
+
+    def _answer_single(self, request: SingleFetch, context: RequestContext) -> Parts | None:
+        """The short way for what most fetches are: enough records of one partition, and nothing else to tell.
+
+        None, and nothing has happened, wherever that is not so.
+        """
+        (_, version, correlation_id, _), *_ = context
+        session_id = request.session_id
+        session: FetchSession | None = None
+        if session_id != NO_SESSION:
+            session = self._sessions.with_only(request, by_id=version >= 13)
+            if session is None:
+                return None
+        elif request.session_epoch != SessionEpoch.FINAL:
+            return None
+        read = self._reader.read_single(request, self._fetch_bytes_max, by_id=version >= 13)
+        if read is None:
+            return None
+        row, records = read
+        if session is not None:
+            self._sessions.advance_only(session, request, row[1], row[3])
+        self._bytes_out.add(records.length)
+        return encode_single_fetch(version, correlation_id, request, row, records, session_id)
+
+    def _answer(
         self, request: FetchRequest, context: RequestContext
     ) -> FetchResponse | Awaitable[FetchResponse]:
         if request.isolation_level not in (0, _READ_COMMITTED):
