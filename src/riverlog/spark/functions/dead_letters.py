@@ -25,11 +25,14 @@ HEADER_PREFIX = "dead-letter."
 
 
 def dead_letters(rows: DataFrame) -> DataFrame:
-    """The columns of dead letters; those that the source was not asked for (headers) are null."""
-    present = set(rows.columns)
+    """The columns of dead letters; those that the source was not asked for (headers) are null.
+
+    A pattern stands for a column that may not be there: inside a flow of a pipeline Spark does not allow to
+    ask for the columns.
+    """
     return rows.select(
         *(
-            sf.col(name) if name in present else sf.lit(None).cast(kind).alias(name)
+            sf.coalesce(rows.colRegex(f"`{name}`"), sf.lit(None).cast(kind)).alias(name)
             for name, kind in _TYPES.items()
         )
     )

@@ -1,12 +1,19 @@
 """Spark schemas between text and structure, and names for what is in them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 
 def as_struct(schema: str | StructType) -> StructType:
     if isinstance(schema, StructType):
         return schema
-    parsed = StructType.fromDDL(schema)
+    with _outside_of_flow():
+        parsed = StructType.fromDDL(schema)
     if not isinstance(parsed, StructType):
         raise ValueError(f"The schema {schema!r} is one type. Name the fields, as in 'id BIGINT NOT NULL'.")
     return parsed
@@ -20,3 +27,21 @@ def as_ddl(schema: StructType) -> str:
 
 def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
+
+
+@contextmanager
+def _outside_of_flow() -> Iterator[None]:
+    """Spark Connect parses DDL on the server, which Spark's pipelines refuse while a flow is being defined, as
+    if it were an analysis of the flow. It looks at nothing but the text; so it is asked without the context.
+    """
+    session: Any = SparkSession.getActiveSession() if is_remote() else None
+    if session is None:
+        yield
+        return
+    local = session.client.thread_local
+    held = getattr(local, "user_context_extensions", [])
+    local.user_context_extensions = []
+    try:
+        yield
+    finally:
+        local.user_context_extensions = held
