@@ -20,7 +20,14 @@ from riverlog.records.batch import (
 from riverlog.records.compression import PADDING_BYTES, DecompressionError, decompress_after
 from riverlog.records.record_area import Record, decode_area
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "PlainBatch", "Record", "native_records_of", "records_of"]
+__all__ = [
+    "DEFAULT_LIMIT_BYTES",
+    "PlainBatch",
+    "Record",
+    "native_record_list",
+    "native_records_of",
+    "records_of",
+]
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 _ATTRIBUTES_LOW_BYTE = 22
@@ -48,6 +55,19 @@ def plain_batch(batch: ReadableBuffer, position: int, header: BatchHeader, limit
         start[_ATTRIBUTES_LOW_BYTE] &= ~CODEC_MASK
         packed = whole[position + HEADER_BYTES : position + header.size_bytes]
         return PlainBatch(header, decompress_after(start, header.codec, packed, limit_bytes=limit_bytes))
+
+
+def native_record_list(
+    batch: ReadableBuffer, position: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> list[aiokafka_codec.NativeRecord]:
+    """As `native_records_of`, all at once."""
+    end = position + header.size_bytes
+    try:
+        if not header.attributes & CODEC_MASK and len(batch) - end >= PADDING_BYTES:
+            return aiokafka_codec.decode_all(memoryview(batch)[position:end])
+        return aiokafka_codec.decode_all(plain_batch(batch, position, header, limit_bytes).view)
+    except (DecompressionError, aiokafka_codec.NativeDecodeError) as error:
+        raise CorruptBatch(str(error)) from error
 
 
 def native_records_of(

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from riverlog.client.reading import FetchedBatch
 from riverlog.model.ids import TopicPartition
 from riverlog.records.batch import CorruptBatch
-from riverlog.records.record import native_records_of, records_of
+from riverlog.records.record import native_record_list, records_of
+from riverlog.spark.source.push_down import Bounds
 
 ArrowBatch: TypeAlias = Any
 ArrowSchema: TypeAlias = Any
@@ -21,6 +23,8 @@ ArrowSchema: TypeAlias = Any
 ROWS_MAX: Final = 20_000
 BYTES_MAX: Final = 4 * 1024 * 1024
 _APPEND_TIME: Final = 1
+_NO_END: Final = 1 << 63
+_ANY_TIME: Final = Bounds()
 
 
 class _Row(NamedTuple):
@@ -36,12 +40,13 @@ class _Row(NamedTuple):
 class ArrowBatches:
     """Collects rows of one partition; `schema` is that of the source, with or without headers."""
 
-    def __init__(self, at: TopicPartition, schema: ArrowSchema, start: int, end: int) -> None:
+    def __init__(self, at: TopicPartition, schema: ArrowSchema, offsets: Bounds, times_us: Bounds) -> None:
         self._at = at
         self._schema = schema
         self._with_headers = "headers" in schema.names
-        self._start = start
-        self._end = end
+        self._start = offsets.first or 0
+        self._end = _NO_END if offsets.end is None else offsets.end
+        self._times_us = times_us
         self._rows: list[Any] = []
         self._types: list[tuple[int, int]] = []
         self._size = 0
@@ -49,6 +54,8 @@ class ArrowBatches:
     def add(self, batch: FetchedBatch) -> Iterator[ArrowBatch]:
         """The Arrow batches that are full with it."""
         header = batch.header
+        if self._times_us.first is not None and header.max_timestamp_ms * 1000 < self._times_us.first:
+            return
         rows = _decoded(batch)
         if header.base_offset < self._start or header.next_offset > self._end:
             rows = [row for row in rows if self._start <= row.offset < self._end]
@@ -64,7 +71,11 @@ class ArrowBatches:
         types = _timestamp_types(self._types)
         self._types, self._size = [], 0
         for first in range(0, len(rows), ROWS_MAX):
-            yield self._arrow(rows[first : first + ROWS_MAX], types.slice(first, ROWS_MAX))
+            made = self._arrow(rows[first : first + ROWS_MAX], types.slice(first, ROWS_MAX))
+            if self._times_us != _ANY_TIME:
+                made = _between(made, self._times_us)
+            if made.num_rows:
+                yield made
 
     def _arrow(self, rows: list[Any], types: Any) -> ArrowBatch:
         count = len(rows)
@@ -87,7 +98,7 @@ class ArrowBatches:
 
 def _decoded(batch: FetchedBatch) -> list[Any]:
     try:
-        return list(native_records_of(*batch))
+        return native_record_list(*batch)
     except CorruptBatch:
         # Header keys that are not UTF-8: the slower decoder reads them, or says what is wrong.
         return [
@@ -114,3 +125,13 @@ def _headers(rows: list[Sequence[tuple[str, bytes | None]]], kind: Any) -> Any:
     return pa.array(
         [[{"key": key, "value": value} for key, value in row] if row else None for row in rows], kind
     )
+
+
+def _between(batch: ArrowBatch, times_us: Bounds) -> ArrowBatch:
+    microseconds = batch.column("timestamp").cast(pa.int64())
+    wanted = pc.is_valid(microseconds)
+    if times_us.first is not None:
+        wanted = pc.and_(wanted, pc.greater_equal(microseconds, times_us.first))
+    if times_us.end is not None:
+        wanted = pc.and_(wanted, pc.less(microseconds, times_us.end))
+    return batch.filter(wanted)

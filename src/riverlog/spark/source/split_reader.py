@@ -7,6 +7,7 @@ allowed it, a warning and the rest.
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from riverlog.client.cluster import Cluster
 from riverlog.client.offsets import EARLIEST, list_offsets
@@ -16,17 +17,21 @@ from riverlog.spark.source.data_loss import DataLoss
 from riverlog.spark.source.options import SourceOptions
 from riverlog.spark.source.plan import Split
 from riverlog.spark.source.progress_group import introduce
+from riverlog.spark.source.push_down import Bounds
 from riverlog.spark.source.running_query import running_query
 
+_ANY_TIME: Final = Bounds()
 _log = logging.getLogger(__name__)
 
 
-def read_split(options: SourceOptions, schema: ArrowSchema, split: Split) -> Iterator[ArrowBatch]:
+def read_split(
+    options: SourceOptions, schema: ArrowSchema, split: Split, times_us: Bounds = _ANY_TIME
+) -> Iterator[ArrowBatch]:
     with Cluster(options.connection.settings) as cluster:
         if split.introduction is not None and (query := running_query()) is not None:
             introduce(cluster, split, query)
         reader = PartitionReader(cluster, split.at, options.reading, topic_id=split.topic_id)
-        arrow = ArrowBatches(split.at, schema, split.start, split.end)
+        arrow = ArrowBatches(split.at, schema, Bounds(split.start, split.end), times_us)
         for fetched in _fetches(cluster, reader, options, split):
             for batch in fetched.batches:
                 yield from arrow.add(batch)

@@ -1,0 +1,125 @@
+"""Rows a second that one Spark core reads from a topic, beside Spark's own connector and rows from nowhere.
+
+`local[1]`: one task at a time; what Python does beside the JVM counts too, as on any machine where Spark has
+more cores than tasks. The best of a few rounds, after one that starts the workers and compiles.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.figures import Aim, Figure
+from benchmarks.servers import riverlog
+
+SIZES = {100: 2_000_000, 1000: 300_000}
+AIMS = {100: 484_000, 1000: 173_000}
+ROUNDS = 3
+_CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
+
+
+def run() -> list[Figure]:
+    with tempfile.TemporaryDirectory() as directory, riverlog(Path(directory) / "data") as broker:
+        servers = "{}:{}".format(*broker.address)
+        for size, rows in SIZES.items():
+            fill(servers, f"bytes{size}", size, rows)
+        jars = connector_jars()
+        with session(jars) as spark:
+            return [
+                figure
+                for size, rows in SIZES.items()
+                for figure in _figures(spark, servers, size, rows, jars)
+            ]
+
+
+def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str | None) -> Iterator[Figure]:
+    ours = best(lambda: _read(spark, "riverlog", servers, f"bytes{size}"), rows)
+    free = best(lambda: made_up(spark, size, rows), rows)
+    name = f"{size} B read by one Spark core"
+    yield Figure(name, ours, "rows/s", free, "made up", Aim(at_least=AIMS[size]))
+    if jars is not None:
+        theirs = best(lambda: _read(spark, "kafka", servers, f"bytes{size}"), rows)
+        yield Figure(
+            f"{name}, against Spark's connector",
+            ours,
+            "rows/s",
+            theirs,
+            "connector",
+            Aim(of="ratio", at_least=1),
+        )
+
+
+def best(frame: Callable[[], DataFrame], rows: int) -> float:
+    """Rows a second through `noop`."""
+    rates = []
+    for _ in range(ROUNDS + 1):
+        started = time.perf_counter()
+        frame().write.format("noop").mode("overwrite").save()
+        rates.append(rows / (time.perf_counter() - started))
+    return max(rates[1:])
+
+
+def _read(spark: SparkSession, source: str, servers: str, topic: str) -> DataFrame:
+    reader = spark.read.format(source).option("kafka.bootstrap.servers", servers)
+    return reader.option("subscribe", topic).load()
+
+
+def made_up(spark: SparkSession, size: int, rows: int) -> DataFrame:
+    """The same columns and sizes, from nowhere."""
+    return spark.range(0, rows, 1, 1).selectExpr(
+        "cast(null as binary) as key",
+        f"cast(repeat('x', {size}) as binary) as value",
+        "'topic' as topic",
+        "0 as partition",
+        "id as offset",
+        "timestamp_millis(id) as timestamp",
+        "0 as timestampType",
+    )
+
+
+@contextmanager
+def session(jars: str | None) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[1]")
+        .appName("riverlog-bench")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.log.level", "ERROR")
+    )
+    if jars is not None:
+        builder = builder.config("spark.jars", jars)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def connector_jars() -> str | None:
+    """Of Spark's own connector; None where they cannot be had."""
+    found = subprocess.run([str(_CONNECTOR)], capture_output=True, text=True, check=False)
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def fill(servers: str, topic: str, size: int, rows: int) -> None:
+    producer = Producer(
+        {"bootstrap.servers": servers, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000}
+    )
+    value = os.urandom(size)
+    for _ in range(rows):
+        while True:
+            try:
+                producer.produce(topic, value, partition=0)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush(60)
