@@ -23,6 +23,7 @@ COMMANDS = {
     "txn": "riverlog.cli.txn",
     "log": "riverlog.cli.log",
     "config": "riverlog.cli.config",
+    "pipeline": "riverlog.cli.pipeline",
     "metadata": "riverlog.cli.metadata",
     "version": "riverlog.cli.version",
 }

@@ -31,8 +31,9 @@ def quoted(name: str) -> str:
 
 @contextmanager
 def _outside_of_flow() -> Iterator[None]:
-    """Spark Connect parses DDL on the server, which Spark's pipelines refuse while a flow is being defined, as
-    if it were an analysis of the flow. It looks at nothing but the text; so it is asked without the context.
+    """Lets the server be asked to parse text while a flow of a pipeline is being defined.
+
+    Spark's pipelines refuse that as if it were an analysis of the flow; it looks at nothing but the text.
     """
     session: Any = SparkSession.getActiveSession() if is_remote() else None
     if session is None:

@@ -1,0 +1,166 @@
+"""Which flows can be kept running, made from the definitions of a project.
+
+Datasets may be defined in any order and read each other. A dataset becomes readable when the definition that
+makes it has been analysed: a temporary view as a view of this session, a streaming table as a table of the
+catalog. So definitions are tried again and again until none can be added. A materialized view, a dataset
+defined in SQL, an Auto CDC flow and whatever hangs on an SQL view can only be triggered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable, TemporaryView
+
+from riverlog.spark.pipelines.definitions import Definitions, PythonFlow, finding_of
+from riverlog.spark.pipelines.findings import Finding
+from riverlog.spark.pipelines.plans import Reads, SourceRead, reads_of
+from riverlog.spark.pipelines.sql_text import SqlDataset, datasets_in
+
+Publish = Callable[[Output, PythonFlow], None]
+"""Make the dataset of a flow readable for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingFlow:
+    """A flow that can be kept running, and what it goes from and to."""
+
+    name: str
+    target: Sink | StreamingTable
+    frame: Any
+    sources: tuple[SourceRead, ...]
+    spark_conf: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggeredOnly:
+    """A dataset that has no long-lived query, and why."""
+
+    name: str
+    reason: str
+    can_refresh: bool = True
+    """Whether Spark's engine can be asked for this one alone; it cannot for a sink."""
+
+
+@dataclass(slots=True)
+class Graph:
+    streaming: list[StreamingFlow] = field(default_factory=list)
+    triggered: list[TriggeredOnly] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    pending: list[PythonFlow] = field(default_factory=list)
+
+
+class Resolution:
+    """Resolves what can be resolved; may be asked again when more tables have come to be."""
+
+    def __init__(self, definitions: Definitions, publish: Publish) -> None:
+        self._definitions = definitions
+        self._publish = publish
+        self._sql = [each for file in definitions.sql_files for each in datasets_in(file.text)]
+        self._pending = list(definitions.flows)
+        self._sources: dict[str, tuple[SourceRead, ...]] = {}
+        self._errors: dict[str, PySparkException] = {}
+        self._graph = Graph(triggered=[*_from_sql(self._sql), *_from_cdc(definitions)])
+
+    def resolve(self) -> Graph:
+        progress = True
+        while progress:
+            progress = False
+            for each in list(self._pending):
+                if self._resolved(each):
+                    self._pending.remove(each)
+                    progress = True
+        self._graph.pending = list(self._pending)
+        return self._graph
+
+    def give_up(self) -> Graph:
+        """What could not be resolved hangs on SQL, or is wrong."""
+        for each in self._pending:
+            if self._sql and not isinstance(self._definitions.outputs.get(each.target), TemporaryView):
+                reason = "it reads what is defined in SQL"
+                self._graph.triggered.append(
+                    TriggeredOnly(each.target, reason, self._can_refresh(each.target))
+                )
+            elif not self._sql:
+                error = self._errors.get(each.name)
+                if error is not None and not self._is_consequence(each, error):
+                    self._graph.findings.append(finding_of(error, each.place, f"flow {each.name}"))
+        self._graph.pending = []
+        return self._graph
+
+    def _is_consequence(self, each: PythonFlow, error: PySparkException) -> bool:
+        """Whether it only misses a dataset of this project, whose own definition has failed."""
+        is_missing = str(error.getCondition() or "").startswith("TABLE_OR_VIEW_NOT_FOUND")
+        return is_missing and any(
+            read.name in self._definitions.outputs for read in reads_of(each.frame).tables
+        )
+
+    def _resolved(self, each: PythonFlow) -> bool:
+        output = self._definitions.outputs.get(each.target)
+        if output is None:
+            if self._is_in_sql(each.target):
+                self._graph.triggered.append(TriggeredOnly(each.target, "its table is defined in SQL"))
+            else:
+                what = f"flow {each.name} writes to {each.target}, which nobody defines"
+                remedy = "dp.create_sink or dp.create_streaming_table, before the flow"
+                self._graph.findings.append(Finding(each.place, what, remedy))
+            return True
+        reads = reads_of(each.frame)
+        if any(
+            other.target == read.name and other is not each
+            for other in self._pending
+            for read in reads.tables
+        ):
+            return False
+        try:
+            is_streaming = bool(each.frame.isStreaming)
+            each.frame.schema  # noqa: B018 - this is what makes the server analyse it
+        except AnalysisException as error:
+            self._errors[each.name] = error
+            return False
+        self._keep(each, output, reads, is_streaming)
+        return True
+
+    def _keep(self, each: PythonFlow, output: Output, reads: Reads, is_streaming: bool) -> None:
+        sources = self._all_sources(reads)
+        match output:
+            case TemporaryView():
+                self._sources[each.target] = sources
+                self._publish(output, each)
+            case MaterializedView():
+                self._graph.triggered.append(TriggeredOnly(output.name, "a materialized view is made anew"))
+                self._publish(output, each)
+            case Sink() | StreamingTable() if is_streaming:
+                if isinstance(output, StreamingTable):
+                    self._publish(output, each)
+                flow = StreamingFlow(each.name, output, each.frame, sources, each.flow.spark_conf)
+                self._graph.streaming.append(flow)
+            case _:
+                what = f"flow {each.name} reads a batch, and {output.name} takes a stream"
+                self._graph.findings.append(
+                    Finding(each.place, what, "use spark.readStream instead of spark.read")
+                )
+
+    def _all_sources(self, reads: Reads) -> tuple[SourceRead, ...]:
+        """Its own and those of the views it reads, which Spark puts into the same query."""
+        inherited = [source for read in reads.tables for source in self._sources.get(read.name, ())]
+        found: list[SourceRead] = []
+        for source in (*inherited, *reads.sources):
+            if source not in found:
+                found.append(source)
+        return tuple(found)
+
+    def _is_in_sql(self, name: str) -> bool:
+        return any(each.name.rpartition(".")[2] == name.rpartition(".")[2] for each in self._sql)
+
+    def _can_refresh(self, name: str) -> bool:
+        return not isinstance(self._definitions.outputs.get(name), Sink)
+
+
+def _from_sql(datasets: list[SqlDataset]) -> list[TriggeredOnly]:
+    return [TriggeredOnly(each.name, "it is defined in SQL") for each in datasets if not each.is_view]
+
+
+def _from_cdc(definitions: Definitions) -> list[TriggeredOnly]:
+    return [TriggeredOnly(each.target, "it is an Auto CDC flow") for each in definitions.cdc_flows]

@@ -1,0 +1,94 @@
+"""Everything that can be found wrong with a project without running it.
+
+First the files alone, then the definitions on a local Spark that only analyses them, then their sources and
+sinks against the brokers. When all that is silent, Spark's own dry run has the last word about the graph.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.pipelines.output import Sink
+
+from riverlog.spark.pipelines.definitions import Definitions, collect, place_of
+from riverlog.spark.pipelines.engine import run_triggered
+from riverlog.spark.pipelines.failures import PipelineError
+from riverlog.spark.pipelines.findings import Finding, Place
+from riverlog.spark.pipelines.graph import Graph, Resolution
+from riverlog.spark.pipelines.lag import FORMAT
+from riverlog.spark.pipelines.plans import reads_of
+from riverlog.spark.pipelines.project import Project
+from riverlog.spark.pipelines.session import opened
+from riverlog.spark.pipelines.topic_checks import TopicChecks
+from riverlog.spark.pipelines.views import publish_as_view
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+
+def validate(project: Project, master: str, spark_log: Path | None) -> list[Finding]:
+    """What is wrong, in the order of the files. Nothing found is an empty list."""
+    findings = files_wrong_with(project)
+    if findings:
+        return sorted(findings)
+    with opened(project.name, project.configuration, master, log=spark_log) as spark:
+        definitions = collect(project, spark)
+        resolution = Resolution(definitions, publish_as_view)
+        resolution.resolve()
+        graph = resolution.give_up()
+        findings = [*definitions.findings, *graph.findings, *_outside(definitions, graph)]
+        if not findings:
+            findings += _dry_run(project, definitions, spark)
+    return sorted(set(findings))
+
+
+def files_wrong_with(project: Project) -> list[Finding]:
+    """The definitions' files: there must be some, in a language that Spark reads, and they must parse."""
+    spec = Place(str(project.spec_path), 1)
+    files = project.files()
+    if not files:
+        globs = ", ".join(project.globs) or "no globs"
+        return [Finding(spec, f"the libraries ({globs}) match no file", "name the files under `libraries`")]
+    findings = []
+    for path in files:
+        place = Place(str(path), 1)
+        if path.suffix not in (".py", ".sql"):
+            findings.append(
+                Finding(place, "Spark reads .py and .sql files only", "move it, or narrow the glob")
+            )
+        elif path.suffix == ".py":
+            findings += _syntax_errors(path)
+    return findings
+
+
+def _syntax_errors(path: Path) -> list[Finding]:
+    try:
+        compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    except SyntaxError as error:
+        return [Finding(Place(str(path), error.lineno or 1), f"not Python: {error.msg}", "correct the line")]
+    return []
+
+
+def _outside(definitions: Definitions, graph: Graph) -> list[Finding]:
+    checks = TopicChecks()
+    findings: list[Finding] = []
+    for each in definitions.flows:
+        for source in reads_of(each.frame).sources:
+            findings += checks.of_source(source, each.place)
+    for output in definitions.outputs.values():
+        if isinstance(output, Sink) and output.format == FORMAT:
+            findings += checks.of_sink(output.options, place_of(output))
+    for flow in graph.streaming:
+        if isinstance(flow.target, Sink) and flow.target.format == FORMAT:
+            place = next(each.place for each in definitions.flows if each.name == flow.name)
+            findings += checks.of_columns(flow.name, flow.frame.schema, flow.target.options, place)
+    return findings
+
+
+def _dry_run(project: Project, definitions: Definitions, spark: "SparkSession") -> list[Finding]:
+    for name in definitions.outputs:
+        spark.catalog.dropTempView(name.rpartition(".")[2])
+    try:
+        run_triggered(project, definitions, spark, lambda _: None, dry=True)
+    except PipelineError as error:
+        return [Finding(Place(str(project.spec_path), 1), str(error), error.remedy)]
+    return []
