@@ -129,7 +129,7 @@ class EpochCommit:
                 f"{self._named}: {_names(gone)} ended before the decision, by its timeout or by somebody's "
                 "hand; nothing was committed, and running the epoch again is safe"
             )
-        self.decider.decide(Decision(self.identity, self.epoch, self.run, self._written))
+        self.decider.decide(self.decision())
 
     def finish(self, decided: Sequence[Written]) -> None:
         """Commit each transaction; again does no harm."""
@@ -154,6 +154,9 @@ class EpochCommit:
         self._abort_open(task_prefix(self.identity), kept)
 
     # What they are made of.
+
+    def decision(self) -> Decision:
+        return Decision(self.identity, self.epoch, self.run, self._written)
 
     @property
     def decider(self) -> Decider:

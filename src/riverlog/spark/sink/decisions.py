@@ -217,28 +217,39 @@ class Decider:
 
     def decide(self, decision: Decision) -> None:
         """Write the decision; it is taken when this returns."""
-        self._write(encode(decision))
+        self.put(encode(decision))
+        self.conclude()
         self.log.newest = decision
 
     def forget(self) -> None:
         """Nobody will ask for this identity again."""
         self.producer = take_over(self.cluster, driver_id(self.log.identity), timeout_ms=_TIMEOUT_MS)
-        self._write(None)
+        self.put(None)
+        self.conclude()
         self.log.newest = None
 
-    def _write(self, value: bytes | None) -> None:
-        name = driver_id(self.log.identity)
-        writer = BatchWriter(self.cluster, self.producer, Transactional(name, self.dialect))
+    def put(self, value: bytes | None) -> None:
+        """Write the record; it counts when it is concluded."""
+        transactional = Transactional(driver_id(self.log.identity), self.dialect)
+        writer = BatchWriter(self.cluster, self.producer, transactional)
         try:
             writer.write([self._batch(value)])
             writer.flush()
-            end(self.cluster, name, self.producer, self.dialect, commit=True)
-        except (TransactionEndedOtherwise, WriterFenced) as error:
-            raise DriverFenced(
-                f"another driver runs query {self.log.identity} and has taken over; this one stops"
-            ) from error
+        except WriterFenced as error:
+            raise self._fenced() from error
         finally:
             writer.close()
+
+    def conclude(self) -> None:
+        try:
+            end(self.cluster, driver_id(self.log.identity), self.producer, self.dialect, commit=True)
+        except TransactionEndedOtherwise as error:
+            raise self._fenced() from error
+
+    def _fenced(self) -> DriverFenced:
+        return DriverFenced(
+            f"another driver runs query {self.log.identity} and has taken over; this one stops"
+        )
 
     def _batch(self, value: bytes | None) -> NewBatch:
         codec = Codec.ZSTD if value is not None and len(value) >= _PACKED_FROM_BYTES else Codec.NONE

@@ -104,6 +104,8 @@ def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch
         except BaseException:
             opened.abort()
             raise
+        finally:
+            opened.close()
         written = opened.written
         if written is not None and _is_decided(cluster, task, written):
             opened.abort()
@@ -145,12 +147,17 @@ class _OpenTransaction:
     def written(self) -> Written | None:
         return None if self._begun is None else self._begun[1]
 
+    def close(self) -> None:
+        """The connections, not the transaction."""
+        if self._begun is not None:
+            self._begun[0].close()
+
     def abort(self) -> None:
         """As far as it can be done from here; the driver ends what stays."""
         if self._begun is None:
             return
-        writer, written, dialect = self._begun
-        writer.close()
+        _, written, dialect = self._begun
+        self.close()
         try:
             end(self._cluster, written.transactional_id, written.producer, dialect, commit=False)
         except RiverlogError as error:

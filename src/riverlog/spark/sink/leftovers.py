@@ -1,0 +1,46 @@
+"""What a query that will not run again has left open: ended on request.
+
+While a query lives, its next epoch ends what the one before has left. A dropped one has no next epoch, and
+its open transactions hold back everybody who reads committed records. Whoever calls this for a query that
+does run fences its driver; it stops with an error, and nothing is lost or doubled.
+"""
+
+from dataclasses import dataclass
+
+from riverlog.client.cluster import ClientSettings, Cluster
+from riverlog.client.transactions import abort_whoever_writes, describe, dialect_of, end, list_open
+from riverlog.spark.connection import BOOTSTRAP, connection_of
+from riverlog.spark.sink.decisions import Decider, create_topic, decision_log, task_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    committed: tuple[str, ...]
+    """Transactional ids that were decided and not yet committed."""
+    aborted: tuple[str, ...]
+
+
+def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
+    """End what the query `query_id` has left in the cluster; for a batch write, `write-` and its writeId."""
+    return end_leftovers(connection_of({BOOTSTRAP: bootstrap}, ()).settings, query_id)
+
+
+def end_leftovers(client: ClientSettings, identity: str) -> Leftovers:
+    with Cluster(client) as cluster:
+        dialect = dialect_of(cluster)
+        create_topic(cluster)
+        log = decision_log(cluster, identity)
+        assert log is not None, "the topic was just created"
+        decision = Decider.take(cluster, dialect, log).log.newest
+        decided = () if decision is None else decision.transactions
+        views = describe(cluster, [each.transactional_id for each in decided])
+        committed = []
+        for each in decided:
+            view = views.get(each.transactional_id)
+            if view is not None and view.is_open and view.producer == each.producer:
+                end(cluster, each.transactional_id, each.producer, dialect, commit=True)
+                committed.append(each.transactional_id)
+        aborted = sorted(list_open(cluster, task_prefix(identity)) - set(committed))
+        for name in aborted:
+            abort_whoever_writes(cluster, name)
+        return Leftovers(tuple(committed), tuple(aborted))

@@ -1,0 +1,290 @@
+"""Tasks and drivers that are repeated, overtaken, fenced or gone: nothing is lost or doubled."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from riverlog.client.cluster import Cluster
+from riverlog.client.transactions import abort_whoever_writes, list_open
+from riverlog.spark.sink.commit import CheckpointRewound, EpochCommit, EpochLost, EpochUndecided
+from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
+from riverlog.spark.sink.leftovers import abort_leftovers
+from riverlog.spark.sink.task_writer import Task, write_exactly_once
+from riverlog.testing import Broker
+from tests.spark.sink_parts import commit_of, options_for, rows, run_commit, run_task, values_of
+from tests.waiting import eventually
+
+_names = itertools.count()
+
+
+class Killed(BaseException):
+    """Stands for the end of a driver's process."""
+
+
+class KilledAfterDecision(EpochCommit):
+    def decide(self) -> None:
+        EpochCommit.decide(self)
+        raise Killed
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    name = f"rows-{next(_names)}"
+    broker.create_topic(name, partitions=2)
+    return name
+
+
+def open_transactions(broker: Broker, query: str) -> set[str]:
+    with Cluster(options_for(broker, None).client) as cluster:
+        return list_open(cluster, task_prefix(query))
+
+
+def test_rows_are_visible_only_when_the_driver_has_committed(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = [run_task(options, [b"a", b"b"], query=topic), run_task(options, [b"c"], query=topic, partition=1)]
+    assert values_of(broker, topic) == {}
+    run_commit(options, told)
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1, b"c": 1}
+
+
+def test_a_task_without_rows_has_no_transaction(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = run_task(options, [], query=topic)
+    assert told.written is None
+    run_commit(options, [told])
+    with Cluster(options.client) as cluster:
+        log = decision_log(cluster, topic)
+        assert log is None or log.refresh() is None
+
+
+def test_a_decided_epoch_is_not_written_again_and_only_ended(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = [run_task(options, [b"a"], query=topic), run_task(options, [b"b"], query=topic, partition=1)]
+    with pytest.raises(Killed):
+        run_commit(options, told, commit_class=KilledAfterDecision)
+    assert values_of(broker, topic) == {}
+    # The next run places its rows otherwise, as a random repartitioning does.
+    again = [
+        run_task(options, [b"b", b"a"], query=topic, run="run2"),
+        run_task(options, [], query=topic, run="run2", partition=1),
+    ]
+    assert all(each.is_skipped for each in again)
+    run_commit(options, again)
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_an_epoch_that_is_committed_and_repeated_stays_as_it_is(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    run_commit(options, [run_task(options, [b"a"], query=topic)])
+    again = run_task(options, [b"a"], query=topic, run="run2")
+    assert again.is_skipped
+    run_commit(options, [again])
+    run_commit(options, [run_task(options, [b"b"], query=topic, run="run2", epoch=1)], epoch=1)
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_what_a_driver_left_undecided_is_aborted_by_the_next_run(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    run_task(options, [b"a"], query=topic)
+    run_task(options, [b"b"], query=topic, partition=1)
+    again = [run_task(options, [b"a", b"b"], query=topic, run="run2")]
+    assert len(open_transactions(broker, topic)) == 3
+    run_commit(options, again)
+    assert open_transactions(broker, topic) == set()
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_the_loser_of_two_attempts_is_aborted(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    run_task(options, [b"a"], query=topic, attempt=0)
+    winner = run_task(options, [b"a"], query=topic, attempt=1)
+    run_commit(options, [winner])
+    assert values_of(broker, topic) == {b"a": 1}
+    assert open_transactions(broker, topic) == set()
+
+
+def test_an_attempt_that_ends_after_the_decision_aborts_itself(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    winner = run_task(options, [b"a"], query=topic)
+
+    slow = Task(topic, "run1", 0, 0, 1, may_be_repeated=True)
+
+    def late() -> Iterator[object]:
+        run_commit(options, [winner])
+        yield rows([b"a"])
+
+    told = write_exactly_once(options, slow, late())
+    assert told.is_skipped
+    assert open_transactions(broker, topic) == set()
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_a_task_that_fails_aborts_what_it_has_written(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+
+    def failing() -> Iterator[object]:
+        yield rows([b"a"])
+        raise ValueError("the user's code")
+
+    with pytest.raises(ValueError, match="the user's code"):
+        write_exactly_once(options, Task(topic, "run1", 0, 0, 0, True), failing())
+    assert open_transactions(broker, topic) == set()
+
+
+def test_a_driver_that_another_has_taken_over_from_cannot_decide(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    old = [run_task(options, [b"a"], query=topic)]
+    new = [run_task(options, [b"a"], query=topic, run="run2")]
+    with Cluster(options.client) as first:
+        zombie = commit_of(first, old)
+        zombie.fence()
+        run_commit(options, new)
+        with pytest.raises(EpochUndecided):
+            zombie.decide()
+        with pytest.raises(DriverFenced, match=topic):
+            zombie.decider.decide(zombie.decision())
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_of_two_drivers_that_write_the_same_epoch_one_stops(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    one = [run_task(options, [b"a"], query=topic)]
+    other = [run_task(options, [b"a"], query=topic, run="run2")]
+    run_commit(options, one)
+    with pytest.raises(DriverFenced, match=f"epoch 0 of query {topic}"):
+        run_commit(options, other)
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_a_fenced_driver_does_not_abort_what_it_had_decided(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = [run_task(options, [b"a"], query=topic)]
+    with pytest.raises(Killed):
+        run_commit(options, told, commit_class=KilledAfterDecision)
+    with Cluster(options.client) as cluster:
+        commit_of(cluster, told).abort()
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_an_aborted_epoch_leaves_nothing_also_of_tasks_that_did_not_tell(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = [run_task(options, [b"a"], query=topic)]
+    run_task(options, [b"b"], query=topic, partition=1)
+    with Cluster(options.client) as cluster:
+        commit_of(cluster, told).abort()
+    assert open_transactions(broker, topic) == set()
+    assert values_of(broker, topic) == {}
+
+
+def test_an_older_epoch_than_the_newest_decided_is_refused(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    run_commit(options, [run_task(options, [b"a"], query=topic, epoch=5)], epoch=5)
+    again = run_task(options, [b"b"], query=topic, run="run2", epoch=3)
+    with pytest.raises(CheckpointRewound, match=f"epoch 3 of query {topic}.*epoch 5"):
+        run_commit(options, [again], epoch=3)
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_an_epoch_is_not_decided_when_a_transaction_was_ended_by_hand(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    told = [run_task(options, [b"a"], query=topic), run_task(options, [b"b"], query=topic, partition=1)]
+    assert told[1].written is not None
+    with Cluster(options.client) as cluster:
+        abort_whoever_writes(cluster, told[1].written.transactional_id)
+    with pytest.raises(EpochUndecided, match=f"epoch 0 of query {topic}"):
+        run_commit(options, told)
+    run_commit(options, [run_task(options, [b"a", b"b"], query=topic, run="run2")])
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_transactional_ids_are_used_again_in_the_next_epoch_and_not_within_one(
+    broker: Broker, topic: str
+) -> None:
+    options = options_for(broker, topic)
+    seen: list[set[str]] = []
+    for epoch in range(3):
+        told = [
+            run_task(options, [b"%d" % epoch], query=topic, epoch=epoch, partition=index)
+            for index in range(2)
+        ]
+        run_commit(options, told, epoch=epoch)
+        seen.append({each.written.transactional_id for each in told if each.written})
+    assert len(seen[0]) == 2
+    assert seen[0] == seen[1] == seen[2]
+    assert sum(values_of(broker, topic).values()) == 6
+
+
+def test_a_decision_stands_though_another_query_holds_back_the_stable_offset(
+    broker: Broker, topic: str
+) -> None:
+    """Both write to one partition of the decision topic; the other one stops in the middle of deciding."""
+    options = options_for(broker, topic)
+    same = next(
+        each for each in (f"{topic}-{n}" for n in range(1000)) if partition_of(each) == partition_of(topic)
+    )
+    with Cluster(options.client) as cluster:
+        holding = commit_of(cluster, [run_task(options, [b"x"], query=same)])
+        holding.fence()
+        holding.decider.put(encode(holding.decision()))
+        with pytest.raises(Killed):
+            run_commit(options, [run_task(options, [b"a"], query=topic)], commit_class=KilledAfterDecision)
+        again = run_task(options, [b"a"], query=topic, run="run2")
+        assert again.is_skipped
+        run_commit(options, [again])
+    assert abort_leftovers(broker.bootstrap_servers, same).aborted
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_leftovers_of_a_dropped_query_are_ended_on_request(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    with pytest.raises(Killed):
+        run_commit(options, [run_task(options, [b"a"], query=topic)], commit_class=KilledAfterDecision)
+    run_task(options, [b"b"], query=topic, run="run2", epoch=1)
+    ended = abort_leftovers(broker.bootstrap_servers, topic)
+    assert len(ended.committed) == len(ended.aborted) == 1
+    assert open_transactions(broker, topic) == set()
+    assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_without_two_phase_commit_a_decided_transaction_that_timed_out_is_loud() -> None:
+    with Broker(
+        {
+            "transaction.two.phase.commit.enable": False,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
+        }
+    ) as broker:
+        broker.create_topic("t", partitions=1)
+        options = options_for(broker, "t", **{"kafka.transaction.timeout.ms": "4000"})
+        told = [run_task(options, [b"a"], query="q")]
+        with pytest.raises(Killed):
+            run_commit(options, told, commit_class=KilledAfterDecision)
+        eventually(lambda: not open_transactions(broker, "q"))
+        again = run_task(options, [b"a"], query="q", run="run2")
+        assert again.is_skipped
+        with pytest.raises(EpochLost, match="epoch 0 of query q"):
+            run_commit(options, [again])
+
+
+def test_without_two_phase_commit_a_transaction_that_timed_out_before_the_decision_is_written_again() -> None:
+    with Broker(
+        {
+            "transaction.two.phase.commit.enable": False,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
+        }
+    ) as broker:
+        broker.create_topic("t", partitions=1)
+        options = options_for(broker, "t", **{"kafka.transaction.timeout.ms": "1500"})
+        told = [run_task(options, [b"a"], query="q")]
+        eventually(lambda: not open_transactions(broker, "q"))
+        with pytest.raises(EpochUndecided, match="epoch 0 of query q"):
+            run_commit(options, told)
+        patient = options_for(broker, "t")
+        run_commit(patient, [run_task(patient, [b"a"], query="q", run="run2")])
+        assert values_of(broker, "t") == {b"a": 1}
