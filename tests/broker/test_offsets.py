@@ -22,6 +22,7 @@ from riverlog.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.broker.raw_client import RawClient
+from tests.broker.transaction_client import TransactionClient
 
 START_MS = 1_700_000_000_000
 
@@ -137,17 +138,19 @@ def test_every_producer_gets_an_id_of_its_own(riverlog_broker: Broker) -> None:
         assert len(ids) == 5
 
 
-def test_a_producer_is_told_to_ask_again_while_no_ids_can_be_taken() -> None:
+@pytest.mark.parametrize("transactional_id", [None, "writer"])
+def test_a_producer_is_told_to_ask_again_while_no_ids_can_be_taken(transactional_id: str | None) -> None:
     async def full(self: ProducerIds) -> int:
         raise StoreWriteError("the disk is full")
 
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-    with Broker() as broker, RawClient(broker) as client:
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+    with Broker() as broker, TransactionClient(broker, "writer") as client:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(ProducerIds, "_take_block", full)
             refused = client.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
         assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert client.ask(ApiKey.INIT_PRODUCER_ID, 5, request).error_code == ErrorCode.NONE
+        given = client.ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+        assert (given.error_code, given.producer_epoch) == (ErrorCode.NONE, 0)
 
 
 @pytest.mark.parametrize(

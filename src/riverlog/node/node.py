@@ -135,6 +135,7 @@ class Node:
             clock=self._clock,
             read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),
         )
+        self._stack.callback(replicas.close)
         self._stack.push_async_callback(coordinators.close)
         await self._serve(store, replicas, directories, coordinators, producer_ids)
         coordinators.start()

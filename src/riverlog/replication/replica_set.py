@@ -50,6 +50,7 @@ class ReplicaSet:
         self._log_config = log_config
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -70,8 +71,20 @@ class ReplicaSet:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.find(topic, index)
 
+    def close(self) -> None:
+        """Lead nothing any more: from here on nobody appends, and the logs can be saved and closed.
+
+        Whoever is late, be it a timer or a request that is still being given up, is refused like by a broker
+        that has handed over the partition.
+        """
+        self._is_closed = True
+        for partition in self:
+            partition.take_role(Follower(partition.leader_epoch, None))
+
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         """Take over a new image; `old` is the one before it."""
+        if self._is_closed:
+            return
         self._image = new
         if old.topics is not new.topics:
             self._drop_deleted(old, new)
@@ -83,7 +96,7 @@ class ReplicaSet:
         image = self._image.partition(topic, index)
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self.node_id not in image.replicas:
+        if self._is_closed or self.node_id not in image.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         topic_partition = TopicPartition(topic, index)
         topic_id = self._image.topics[topic].topic_id

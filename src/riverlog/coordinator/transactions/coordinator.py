@@ -22,12 +22,15 @@ from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
+from riverlog.model.metadata_store import StoreWriteError
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 
 R = TypeVar("R")
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
+_NO_ID_NOW: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+"""As Kafka answers while it has no ids to give; clients ask again."""
 
 
 class TransactionCoordinator:
@@ -76,7 +79,9 @@ class TransactionCoordinator:
             outcome = await self._run_init(request)
             if outcome is not Needs.FRESH_ID:
                 return outcome
-            fresh_id = await self._producer_ids.next_producer_id()
+            fresh_id = await self._fresh_id()
+            if fresh_id is None:
+                return _NO_ID_NOW
 
     def _run_init(self, request: InitRequest) -> Answer[Initialised | Needs]:
         def decide(shard: TransactionShard, token: Token[Initialised | Needs], now_ms: int) -> Effects:
@@ -134,7 +139,9 @@ class TransactionCoordinator:
             outcome = await self._run_end(transactional_id, request)
             if outcome is not Needs.FRESH_ID:
                 return outcome
-            fresh_id = await self._producer_ids.next_producer_id()
+            fresh_id = await self._fresh_id()
+            if fresh_id is None:
+                return _NO_ID_NOW
 
     def _run_end(self, transactional_id: str, request: EndRequest) -> Answer[Producer | Needs]:
         def decide(shard: TransactionShard, token: Token[Producer | Needs], now_ms: int) -> Effects:
@@ -160,6 +167,13 @@ class TransactionCoordinator:
     async def close(self) -> None:
         await self._sender.close()
         await self._runtime.close()
+
+    async def _fresh_id(self) -> int | None:
+        """None while the store takes no write, and so gives no block of ids; nothing is decided then."""
+        try:
+            return await self._producer_ids.next_producer_id()
+        except StoreWriteError:
+            return None
 
     def _index(self, transactional_id: str) -> int:
         return self._runtime.partition_for(transactional_id)
