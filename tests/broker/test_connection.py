@@ -90,6 +90,55 @@ def test_a_request_that_must_not_be_overtaken_holds_back_the_next_one() -> None:
     run(main)
 
 
+def test_a_client_that_leaves_during_a_wait_is_noticed_and_the_wait_given_up() -> None:
+    async def main() -> None:
+        waiting: list[asyncio.Future[Answer]] = []
+
+        def answer(request: bytes) -> Later:
+            waiting.append(asyncio.get_running_loop().create_future())
+            return Later(waiting[-1], may_be_overtaken=request == b"fetch")
+
+        async with served(Scripted(answer)) as server:
+            for request in (b"fetch", b"join", b"join and a part of the next"):
+                _, writer = await server.connect()
+                writer.write(frame(request) + frame(b"x" * 100_000)[: 50_000 * request.endswith(b"next")])
+                await until(lambda: len(waiting) == 1)
+                writer.close()
+                await until(lambda: len(server.connections) == 0)
+                assert waiting.pop().cancelled(), request
+                assert server.memory.reserved_bytes == 0
+
+    run(main)
+
+
+def test_while_a_request_holds_back_the_others_one_more_is_read_and_none_begun() -> None:
+    async def main() -> None:
+        seen: list[bytes] = []
+        first: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def answer(request: bytes) -> Answer | Later:
+            seen.append(request)
+            return Later(first, may_be_overtaken=False) if request == b"join" else echo(request[:4])
+
+        async with served(Scripted(answer)) as server:
+            reader, writer = await server.connect()
+            writer.write(frame(b"join"))
+            await until(lambda: len(seen) == 1)
+            sent = 0
+            while sent < 200 and writer.transport.get_write_buffer_size() == 0:
+                writer.write(frame(b"%04d" % sent + b"x" * 1_000_000))
+                sent += 1
+                await asyncio.sleep(0.005)
+            assert 0 < sent < 200, "the client feels that it is not read"
+            assert seen == [b"join"]
+            first.set_result([frame(b"joined")])
+            replies = [await read_frame(reader) for _ in range(sent + 1)]
+            assert replies == [b"joined", *(b"%04d" % number for number in range(sent))]
+            writer.close()
+
+    run(main)
+
+
 def test_no_more_than_a_bounded_number_of_requests_is_in_progress() -> None:
     async def main() -> None:
         waiting: list[asyncio.Future[Answer]] = []

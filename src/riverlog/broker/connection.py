@@ -1,10 +1,11 @@
 """One client connection: requests in, replies out in the order of the requests.
 
 Requests may be pipelined. A request that is answered at once costs no task and no future. While a request
-that must not be overtaken is in progress, later ones stay unread; a produce that waits for its
-acknowledgement and a fetch that waits for data have had their effect already and let later requests start
-(Kafka reads nothing further in either case). Replies in progress and bytes waiting to be sent are bounded:
-beyond the bound the socket is not read, and the client feels it.
+that must not be overtaken is in progress, at most one more is read, and none is begun; a produce that waits
+for its acknowledgement and a fetch that waits for data have had their effect already and let later requests
+start (Kafka reads nothing further in either case). So the end of a connection is noticed during a wait, which
+is then given up. Replies in progress and bytes waiting to be sent are bounded: beyond the bound the socket is
+not read, and the client feels it.
 """
 
 import asyncio
@@ -238,7 +239,17 @@ class Connection:
             # here comes before what is still to be read, in a turn of its own.
             may_start = False
             self._loop.call_soon(self._advance)
-        self._read_on(has_room and may_start)
+        self._read_on(has_room and (may_start or self._may_read_ahead()))
+
+    def _may_read_ahead(self) -> bool:
+        """While a request holds back the others the socket is read still, up to the next whole request: a
+        client that leaves during a long wait is noticed, and nothing of it is kept until the wait ends."""
+        return (
+            self._blocking is not None
+            and self._hang_up_reason is None
+            and not self._inbound.has_frame
+            and self._outbound.queued_bytes < _QUEUED_BYTES_MAX
+        )
 
     def _on_memory_released(self) -> None:
         self._waits_for_memory = False
