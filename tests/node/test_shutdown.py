@@ -86,7 +86,7 @@ def test_who_appends_during_a_clean_shutdown_is_saved_or_refused(
     with (
         caplog.at_level(logging.WARNING),
         Broker(data_dir=str(tmp_path)) as again,
-        RawClient(again) as client,
+        RawClient(again) as reader,
     ):
         for topic, writer in zip(TOPICS[:2], writers, strict=False):
             assert reader.fetch(topic, 0).high_watermark == writer.end_offset
