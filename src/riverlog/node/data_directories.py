@@ -11,15 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
 
-from riverlog.broker.handlers.describe_log_dirs import DescribedDirectory
+from riverlog.broker.handlers.describe_log_dirs import DescribedDirectory, FutureReplica
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.strays import stray_logs
 from riverlog.model.clock import Clock
-from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
+from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.log import Log
 from riverlog.storage.log_directory import LogDirectory
+from riverlog.storage.log_move import settle_moves
 
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class DataDirectories:
 
     def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
         """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
-        directory = self._directory_of(topic_partition)
+        directory = self.directory_of(topic_partition)
         if directory is not None and directory.topic_id_of(topic_partition) not in (topic_id, None):
             _logger.warning(
                 "%s is left from a deleted topic of the same name; it is removed", topic_partition
@@ -69,35 +70,38 @@ class DataDirectories:
         return log
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:
-        return self._directory_of(topic_partition) is not None
+        return self.directory_of(topic_partition) is not None
 
     def has_directory(self, path: str) -> bool:
         return any(each.path == path for each in self._directories)
 
-    def place(self, topic_partition: TopicPartition, topic_id: UUID, path: str) -> ErrorCode:
-        """Let a log begin in one of the directories; one that has files already is not moved."""
-        present = self._directory_of(topic_partition)
-        if present is not None:
-            return ErrorCode.NONE if present.path == path else ErrorCode.POLICY_VIOLATION
-        wanted = next(each for each in self._directories if each.path == path)
-        try:
-            wanted.create(topic_partition, topic_id)
-        except (StorageError, DiskFullError) as error:
-            _logger.error("%s cannot be created in %s: %s", topic_partition, path, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NONE
+    def at(self, path: str) -> LogDirectory:
+        return next(each for each in self._directories if each.path == path)
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
-        directory = self._directory_of(topic_partition)
-        if directory is None:
-            return
-        try:
-            directory.delete(topic_partition)
-        except (StorageError, DiskFullError) as error:
-            _logger.error("%s could not be deleted: %s", topic_partition, error)
+        """With the copy of it that may be on its way into another directory."""
+        for directory in self._directories:
+            try:
+                directory.futures.discard(topic_partition)
+                directory.delete(topic_partition)
+            except (StorageError, DiskFullError) as error:
+                if topic_partition in directory:
+                    _logger.error("%s could not be deleted: %s", topic_partition, error)
+
+    def settle_moves(self) -> "list[tuple[LogDirectory, TopicPartition]]":
+        """Copies that an earlier run left unfinished and whose originals are here; the others go."""
+        settle_moves(self.online)
+        unfinished: list[tuple[LogDirectory, TopicPartition]] = []
+        for directory in self.online:
+            for partition in directory.futures:
+                if self.directory_of(partition) in (None, directory):
+                    directory.futures.discard(partition)
+                else:
+                    unfinished.append((directory, partition))
+        return unfinished
 
     async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
-        return await self._in_thread(lambda: [self._describe(each, wanted) for each in self._directories])
+        return await self.in_thread(lambda: [self._describe(each, wanted) for each in self._directories])
 
     def _describe(
         self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
@@ -110,8 +114,24 @@ class DataDirectories:
             # Partitions that nobody has used yet have no directory; they will be somewhere, and are empty.
             hosted = set(self._hosted())
             unused = hosted if wanted is None else hosted.intersection(wanted)
-            sizes.update((each, 0) for each in sorted(unused) if self._directory_of(each) is None)
-        return DescribedDirectory(directory.path, sizes, directory.total_bytes, directory.free_bytes)
+            sizes.update((each, 0) for each in sorted(unused) if self.directory_of(each) is None)
+        return DescribedDirectory(
+            directory.path,
+            sizes,
+            directory.total_bytes,
+            directory.free_bytes,
+            futures={
+                log.topic_partition: FutureReplica(log.size_bytes, self._lag_of(log))
+                for log in directory.futures.opened()
+                if wanted is None or log.topic_partition in wanted
+            },
+        )
+
+    def _lag_of(self, future: Log) -> int:
+        """How far a copy is behind. Its original is open as long as it is copied."""
+        home = self.directory_of(future.topic_partition)
+        original = None if home is None else home.get(future.topic_partition)
+        return 0 if original is None else max(original.log_end_offset - future.log_end_offset, 0)
 
     def remove_strays(self, image: ClusterImage, node_id: NodeId) -> None:
         """Delete the logs of topics that were deleted without this node getting round to it.
@@ -133,7 +153,7 @@ class DataDirectories:
                     directory.path,
                     directory.unrecovered_count,
                 )
-                await self._in_thread(lambda each=directory: _exhaust(each.recover()))  # type: ignore[misc]
+                await self.in_thread(lambda each=directory: _exhaust(each.recover()))  # type: ignore[misc]
 
     async def apply_retention(self) -> None:
         """Log by log, with a turn of the event loop for the others after each."""
@@ -150,13 +170,13 @@ class DataDirectories:
 
     async def write_checkpoints(self) -> None:
         for directory in self.online:
-            await self._in_thread(directory.begin_checkpoint())
+            await self.in_thread(directory.begin_checkpoint())
 
     async def remove_deleted(self) -> None:
         for directory in self.online:
             removal = directory.begin_removal(self._clock.wall_ms())
             if removal is not None:
-                await self._in_thread(removal)
+                await self.in_thread(removal)
 
     def expire_producers(self) -> None:
         for directory in self.online:
@@ -167,19 +187,19 @@ class DataDirectories:
         failures: list[StorageError | DiskFullError] = []
         for directory in self._directories:
             try:
-                await self._in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+                await self.in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
             except (StorageError, DiskFullError) as error:
                 failures.append(error)
         if failures:
             raise failures[0]
 
-    def _directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+    def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         return next((each for each in self._directories if topic_partition in each), None)
 
     def _run_blocking(self, work: Callable[[], None]) -> None:
         self._loop.run_in_executor(self._thread, work)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._thread, work)
 
 

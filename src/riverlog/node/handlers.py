@@ -44,6 +44,7 @@ from riverlog.model.config.slices import ServerConfig
 from riverlog.model.metrics import Metrics
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.data_directories import DataDirectories
+from riverlog.node.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.create_topics import CreatableTopicConfigs
@@ -60,6 +61,7 @@ def make_routes(
     producer_ids: ProducerIds,
     coordinators: Coordinators,
     directories: DataDirectories,
+    moves: LogMoves,
     layers: Callable[[], BrokerLayers],
     clock: Clock,
     metrics: Metrics,
@@ -90,7 +92,7 @@ def make_routes(
         ApiKey.ALTER_CONFIGS: AlterConfigsHandler(alterations),
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsHandler(alterations),
         ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(follower),
-        ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(follower, directories),
+        ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(follower, moves),
         ApiKey.ELECT_LEADERS: ElectLeadersHandler(follower),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(follower),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsHandler(),

@@ -1,6 +1,7 @@
 """What the settings amount to now: those of the start, with what was altered in the cluster since."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.alter import Refused, check_topic
@@ -9,6 +10,8 @@ from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import LogConfig, ServerConfig
 from riverlog.model.ids import NodeId
+
+_MOVE_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class LiveConfig:
@@ -44,6 +47,11 @@ class LiveConfig:
         return CleanerConfig.from_settings(
             self._settings, dynamic_default=dynamic_default, dynamic_broker=dynamic_broker
         )
+
+    def move_bytes_per_second_max(self, image: ClusterImage) -> float:
+        """How fast logs may be copied to another data directory."""
+        dynamic_default, dynamic_broker = self._altered_in(image)
+        return float({**dynamic_default, **dynamic_broker}.get(_MOVE_RATE, "inf"))
 
     def topic_problem(self, image: ClusterImage, overrides: Mapping[str, str]) -> str | None:
         """Why a topic cannot have these settings of its own."""

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.connections import ConnectionLimits, Connections
@@ -40,6 +40,7 @@ from riverlog.node.duties import Duties, Duty
 from riverlog.node.front_door import FrontDoor
 from riverlog.node.handlers import make_routes
 from riverlog.node.live_config import LiveConfig
+from riverlog.node.log_moves import LogMoves
 from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.storage_gauges import measure_storage
 from riverlog.node.system_clock import SystemClock
@@ -137,7 +138,11 @@ class Node:
         )
         self._stack.callback(replicas.close)
         self._stack.push_async_callback(coordinators.close)
-        await self._serve(store, replicas, directories, coordinators, producer_ids)
+        rate = self._live_config.move_bytes_per_second_max
+        moves = LogMoves(directories, replicas, flusher, lambda: rate(follower.image))
+        self._stack.push_async_callback(moves.close)
+        moves.resume(lambda topic: _topic_id(follower.image, topic))
+        await self._serve(store, replicas, directories, coordinators, producer_ids, moves)
         coordinators.start()
         self._start_duties(directories)
         self._start_cleaner(directories)
@@ -182,6 +187,7 @@ class Node:
         directories: DataDirectories,
         coordinators: Coordinators,
         producer_ids: ProducerIds,
+        moves: LogMoves,
     ) -> None:
         follower = self._follower
         self.controller = controller = Controller(
@@ -202,6 +208,7 @@ class Node:
             producer_ids=producer_ids,
             coordinators=coordinators,
             directories=directories,
+            moves=moves,
             layers=lambda: self._live_config.layers(follower.image),
             clock=self._clock,
             metrics=self.metrics,
@@ -296,6 +303,11 @@ class Node:
 
     async def _close_directories(self, directories: DataDirectories) -> None:
         await directories.close(clean=self._is_clean)
+
+
+def _topic_id(image: ClusterImage, topic: str) -> UUID | None:
+    found = image.topics.get(topic)
+    return None if found is None else found.topic_id
 
 
 def _network(settings: Settings, config: ServerConfig) -> AsyncNetwork:

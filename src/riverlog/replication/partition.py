@@ -178,6 +178,19 @@ class Partition:
     def unwatch(self, reader: Reader) -> None:
         self._readers.discard(reader)
 
+    def replace_log(self, log: Log) -> None:
+        """Go on with a log that holds the same records in another place; the caller closes the old one.
+
+        It is on disk up to its end, so that whoever waited for a sync of the old one need not any more.
+        """
+        assert log.log_end_offset == self.log.log_end_offset
+        self.log = log
+        self._is_syncing = False
+        if isinstance(self._role, Leader):
+            log.assign_leader_epoch(self._role.epoch)
+        self.advance()
+        self._readers.disturb()
+
     def disturb_readers(self) -> None:
         """After records were deleted: a waiting reader may now be out of range."""
         self._readers.disturb()
@@ -192,9 +205,15 @@ class Partition:
         """Ask for the next shared sync; one that is under way asks again when it ends."""
         if not self._is_syncing:
             self._is_syncing = True
-            self._flusher.flush_to(self.log, self.log.log_end_offset).add_done_callback(self._on_synced)
+            log = self.log
+            synced = self._flusher.flush_to(log, log.log_end_offset)
+            synced.add_done_callback(lambda done: self._on_synced(log, done))
 
-    def _on_synced(self, synced: "asyncio.Future[None]") -> None:
+    def _on_synced(self, log: Log, synced: "asyncio.Future[None]") -> None:
+        if log is not self.log:
+            if not synced.cancelled():
+                synced.exception()  # The log was replaced meanwhile; how this ended is no matter.
+            return
         self._is_syncing = False
         error = None if synced.cancelled() else synced.exception()
         if error is None:

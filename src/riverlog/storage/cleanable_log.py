@@ -61,9 +61,9 @@ class CleanableLog(TrimmableLog):
         return self._segments.holds(segments)
 
     def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
-        """Put a finished segment in the place of `old`; False when those have changed meanwhile."""
+        """Put a finished segment in the place of `old`; False when those have changed, or must not."""
         self._require_online()
-        if not self.holds(old):
+        if self.is_moving or not self.holds(old):
             return False
         fresh = self._segment_of(cleaned, next_offset=old[-1].next_offset)
         cleaned.forget_files()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from riverlog.model.disk import Disk
+from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.storage import names
 from riverlog.storage.checkpoint import decode_offsets, encode_offsets, replace_file
 from riverlog.storage.durable_log import DurableLog
@@ -83,3 +84,11 @@ class DirectoryCheckpoints:
                 self._written_contents = contents
 
         return write
+
+
+def unless_failing(write: Callable[[], None]) -> None:
+    """Write a checkpoint that is better than the one of before, though that one still holds."""
+    try:
+        write()
+    except (DiskFullError, StorageError):
+        return  # A crash only scans more, and the next one tries again.

@@ -50,6 +50,7 @@ class DurableLog:
         "config",
         "cut_bytes",
         "directory",
+        "is_moving",
         "producers",
         "topic_id",
         "topic_partition",
@@ -81,6 +82,8 @@ class DurableLog:
         self._request_sync = request_sync
         self._on_synced = on_synced
         self._gate = SyncGate()
+        self.is_moving = False
+        """Being copied to another data directory: compaction, which would change it meanwhile, waits."""
         self._truncations = 0
         self._last_sync_ms = clock.wall_ms()
         files.disk.make_directories(directory)

@@ -16,15 +16,17 @@ from uuid import UUID
 from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DirectoryLock, Disk
-from riverlog.model.errors import DirectoryInUseError, DiskFullError, StorageError
+from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage import names
 from riverlog.storage.checkpoint import partition_of
 from riverlog.storage.cleaning.offsets import CleanerOffsets
 from riverlog.storage.deleted_files import DeletedFiles, remove
-from riverlog.storage.directory_checkpoints import DirectoryCheckpoints
+from riverlog.storage.directory_checkpoints import DirectoryCheckpoints, unless_failing
+from riverlog.storage.directory_claim import new_cluster_id, take
 from riverlog.storage.directory_state import read_shutdown_state, write_shutdown_state
 from riverlog.storage.durable_log import DurableLog
+from riverlog.storage.future_logs import FutureLogs
 from riverlog.storage.guarded_disk import DirectoryHealth, GuardedDisk
 from riverlog.storage.log import Log
 from riverlog.storage.meta_properties import (
@@ -34,7 +36,7 @@ from riverlog.storage.meta_properties import (
     write_meta_properties,
 )
 from riverlog.storage.open_files import Files, OpenFiles
-from riverlog.storage.partition_metadata import encode_uuid, read_topic_id, write_topic_id
+from riverlog.storage.partition_metadata import read_topic_id, write_topic_id
 
 _NAME_MAX = 255
 
@@ -72,8 +74,11 @@ class LogDirectory:
         self._logs: dict[str, Log] = {}
         self._created: set[str] = set()
         self._is_closing = False
+        self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
-        self._unrecovered = read_shutdown_state(disk, path, self._known)
+        dirty = read_shutdown_state(disk, path, self._known | self.futures.names)
+        self.futures.distrust(dirty)
+        self._unrecovered = dirty & self._known
         self.was_clean = not self._unrecovered
 
     @classmethod
@@ -90,7 +95,7 @@ class LogDirectory:
         open_files: OpenFiles | None = None,
     ) -> "LogDirectory":
         """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
-        lock = _take(disk, path)
+        lock = take(disk, path)
         health = DirectoryHealth(path)
         guarded = GuardedDisk(disk, health)
         try:
@@ -122,6 +127,8 @@ class LogDirectory:
                 self._deleted.add(f"{self.path}/{name}", 0)
             elif names.parse_partition_directory(name) is not None:
                 known.add(name)
+            elif (partition := names.parse_future_directory(name)) is not None:
+                self.futures.found(partition, name)
         return known
 
     @property
@@ -202,6 +209,50 @@ class LogDirectory:
         )
         log.set_high_watermark(self._checkpoints.high_watermarks.get(name, 0))
         return log
+
+    def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
+        self.health.require_online()
+        return Log(
+            f"{self.path}/{name}",
+            partition,
+            config=self._config_for(partition.topic),
+            files=self._files,
+            health=self.health,
+            clock=self._clock,
+            topic_id=topic_id,
+            clean=clean,
+            deleted=self._deleted,
+            request_sync=self.request_sync,
+        )
+
+    def begin_adoption(self, partition: TopicPartition) -> Callable[[], None]:
+        """Take the offsets of a log on its way in; the result writes them and blocks."""
+        future = self.futures[partition]
+        self._checkpoints.note(str(partition), future)
+        return self.begin_checkpoint()
+
+    def adopt(self, partition: TopicPartition, cleaned_offset: int) -> Log:
+        """Take in a copy that is whole, durable and closed. Blocks for a sync and to read its directory."""
+        name = str(partition)
+        self._checkpoints.note(name, self.futures[partition])
+        self.futures.complete(partition)
+        self._known.add(name)
+        log = self._logs[name] = self._open(name, partition)
+        log.cleaned_offset = cleaned_offset
+        return log
+
+    def release(self, partition: TopicPartition) -> None:
+        """Let go of a log that was moved away; where the disk fails its files stay until the next start."""
+        try:
+            self.delete(partition)
+        except (StorageError, DiskFullError):
+            self._known.discard(str(partition))
+            if (log := self._logs.pop(str(partition), None)) is not None:
+                log.close(clean=False)
+
+    def sync_names(self) -> None:
+        """Make what was renamed last. Blocks; any thread."""
+        self._disk.sync_directory(self.path)
 
     def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
         """A compacted log that nobody has opened since the start, if it is due; otherwise it stays closed."""
@@ -316,9 +367,9 @@ class LogDirectory:
         if checkpointed < log.active_base_offset <= log.recovery_point:
             write = self.begin_checkpoint()
             if self.run_blocking is None:
-                _unless_failing(write)
+                unless_failing(write)
             else:
-                self.run_blocking(lambda: _unless_failing(write))
+                self.run_blocking(lambda: unless_failing(write))
 
     def close(self, *, clean: bool = True) -> None:
         """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
@@ -330,54 +381,15 @@ class LogDirectory:
         try:
             if clean and self.health.is_online:
                 # First all the writing, then all the syncing: a file system commits much of it at once.
-                for log in self.opened():
+                for log in (*self.opened(), *self.futures.opened()):
                     log.write_state()
-                for log in self.opened():
+                for log in (*self.opened(), *self.futures.opened()):
                     log.close()
                 self._disk.sync_directory(self.path)
                 self.checkpoint()
                 write_shutdown_state(self._disk, self.path, self._unrecovered)
         finally:
-            for log in self.opened():
+            for log in (*self.opened(), *self.futures.opened()):
                 log.close(clean=False)
             self._logs.clear()
             self._lock.release()
-
-
-def _unless_failing(write: Callable[[], None]) -> None:
-    try:
-        write()
-    except (DiskFullError, StorageError):
-        return  # The checkpoint of before still holds; a crash only scans more. The next one tries again.
-
-
-def _take(disk: Disk, path: str) -> DirectoryLock:
-    """Make the directory if it is not there, and lock it."""
-    try:
-        _make_directories(disk, path)
-        return disk.lock(f"{path}/{names.LOCK}")
-    except BlockingIOError as error:
-        raise DirectoryInUseError(
-            f"Another process uses {path}. Stop it, or give this one a directory of its own."
-        ) from error
-    except OSError as error:
-        raise StorageError(
-            f"The data directory {path} cannot be used: {error.strerror or error}. Name one that can be "
-            "written to (--data-dir, log.dirs)."
-        ) from error
-
-
-def _make_directories(disk: Disk, path: str) -> None:
-    """Make the data directory so that it is still there after a power cut."""
-    missing: list[str] = []
-    ancestor = path
-    while ancestor and not disk.exists(ancestor):
-        missing.append(ancestor)
-        ancestor = ancestor.rpartition("/")[0]
-    disk.make_directories(path)
-    for made in reversed(missing):
-        disk.sync_directory(made.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
-
-
-def new_cluster_id(new_uuid: Callable[[], UUID]) -> str:
-    return encode_uuid(new_uuid())

@@ -1,7 +1,8 @@
 """Names of files and directories, as Kafka spells them.
 
 A segment's files carry its base offset in twenty digits; a partition's directory is `<topic>-<partition>`.
-A file that is on its way out ends in `.deleted`, a directory in `.<unique>-delete`.
+A file that is on its way out ends in `.deleted`, a directory in `.<unique>-delete`; the copy of a log that is
+on its way in from another data directory is in `<topic>-<partition>.<unique>-future`.
 """
 
 from typing import Final
@@ -19,10 +20,12 @@ CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 
 DELETED_DIRECTORY: Final = "-delete"
+FUTURE_DIRECTORY: Final = "-future"
 SEGMENT_FILES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
+MOVED_FROM: Final = "riverlog-moved-from"
 
 META_PROPERTIES: Final = "meta.properties"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -54,3 +57,13 @@ def parse_partition_directory(name: str) -> TopicPartition | None:
     if not dash or not topic or not (partition.isascii() and partition.isdigit()):
         return None
     return TopicPartition(topic, int(partition))
+
+
+def future_directory(partition: TopicPartition, unique: str) -> str:
+    return f"{partition}.{unique}{FUTURE_DIRECTORY}"
+
+
+def parse_future_directory(name: str) -> TopicPartition | None:
+    """The partition whose copy a directory holds; None when it holds none."""
+    partition, dot, _ = name.removesuffix(FUTURE_DIRECTORY).rpartition(".")
+    return parse_partition_directory(partition) if dot and name.endswith(FUTURE_DIRECTORY) else None

@@ -1,4 +1,5 @@
-"""Taking records away from a log: at the front by retention and deletion, at the end by truncation.
+"""Taking records away from a log: at the front by retention and deletion, at the end by truncation; and
+taking over where another log stands.
 
 The middle part of `Log`. At the front only whole segments below the high watermark go; their files are
 renamed at once and removed after `file.delete.delay.ms`.
@@ -7,6 +8,7 @@ renamed at once and removed after `file.delete.delay.ms`.
 from riverlog.model.errors import DiskFullError
 from riverlog.storage.appends import OffsetOutOfRange
 from riverlog.storage.durable_log import DurableLog
+from riverlog.storage.leader_epochs import LeaderEpochs
 from riverlog.storage.loading import replay_producers
 from riverlog.storage.producer_state import ProducerStates
 from riverlog.storage.retention import decide_retention
@@ -73,6 +75,30 @@ class TrimmableLog(DurableLog):
         self._begin_again(offset)
         self._is_touched = True
         self.set_high_watermark(self._high_watermark)
+
+    def skip_to(self, offset: int) -> None:
+        """Continue at `offset`, past the end, where the original has nothing in between any more."""
+        self._require_online()
+        if self._segments.size_bytes == 0:
+            self.truncate_fully_and_start_at(offset)
+        else:
+            self.roll(offset)
+            self._end_offset = offset
+
+    def take_over(self, original: DurableLog) -> None:
+        """Be to producers and readers what `original`, whose records these are, is to them. Writes, unsynced.
+
+        Its producers may be of records that are gone, and its epochs may have none, so that the records do
+        not tell.
+        """
+        self._require_online()
+        assert self._end_offset == original.log_end_offset
+        self.producers = original.producers
+        self._epochs = LeaderEpochs(list(original.leader_epochs))
+        self._epochs.is_dirty = self._is_touched = True
+        self._snapshots.write(self._end_offset, self.producers)
+        self.set_high_watermark(original.high_watermark)
+        self._move_start(original.log_start_offset)
 
     def _cut_state(self, end_offset: int) -> None:
         self._truncations += 1

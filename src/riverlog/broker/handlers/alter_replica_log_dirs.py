@@ -1,8 +1,8 @@
 """AlterReplicaLogDirs 1-2: the data directory that a replica shall be in.
 
-A partition that nobody has used yet has no files and begins its life in the directory that is asked for. One
-that has files stays where it is: to be there already is fine, to be moved is refused with POLICY_VIOLATION,
-where Kafka would copy the log while it is in use.
+The answer says that a move was begun, or that there is nothing to do; DescribeLogDirs shows how far it is.
+To ask for the directory where a log is already calls off a move elsewhere. A partition that nobody has used
+yet has no files and begins its life where it is asked for.
 """
 
 from typing import Protocol
@@ -24,7 +24,7 @@ class ReplicaPlaces(Protocol):
     def has_directory(self, path: str) -> bool: ...
 
     def place(self, topic_partition: TopicPartition, topic_id: UUID, path: str) -> ErrorCode:
-        """See that the log is, or will be, in this directory, which there is."""
+        """See to it that the log will be in this directory, which there is."""
         ...
 
 

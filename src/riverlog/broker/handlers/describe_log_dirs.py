@@ -1,12 +1,13 @@
 """DescribeLogDirs 1-5: data directories, how full they are, and the size of the partitions in them.
 
 A null list of topics asks for all partitions, the empty one for none. Partitions that are not here are left
-out. No directory is ever cordoned (5), and no replica is on its way to another directory.
+out. A copy on its way into a directory is shown there, beside the partitions. No directory is ever cordoned
+(5).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from riverlog.broker.context import RequestContext
 from riverlog.model.errors import ErrorCode
@@ -28,6 +29,13 @@ class DescribedDirectory:
     total_bytes: int
     usable_bytes: int
     is_offline: bool = False
+    futures: Mapping[TopicPartition, "FutureReplica"] = field(default_factory=dict)
+    """Of the partitions that were asked for, those that are on their way in."""
+
+
+class FutureReplica(NamedTuple):
+    size_bytes: int
+    offset_lag: int
 
 
 class LogDirectories(Protocol):
@@ -66,6 +74,16 @@ def _result(
             continue
         topic = topics.setdefault(each.topic, DescribeLogDirsTopic(name=each.topic))
         topic.partitions.append(DescribeLogDirsPartition(partition_index=each.partition, partition_size=size))
+    for each, future in directory.futures.items():
+        topic = topics.setdefault(each.topic, DescribeLogDirsTopic(name=each.topic))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=each.partition,
+                partition_size=future.size_bytes,
+                offset_lag=future.offset_lag,
+                is_future_key=True,
+            )
+        )
     return DescribeLogDirsResult(
         log_dir=directory.path,
         topics=list(topics.values()),

@@ -141,7 +141,7 @@ class Cleaner:
     def _is_next(self, candidate: Candidate) -> bool:
         log = candidate.log
         is_waiting = log in self._passes or log in self._set_aside or log in self._postponed
-        return not is_waiting and candidate.cleanable.is_due(log.config)
+        return not is_waiting and not log.is_moving and candidate.cleanable.is_due(log.config)
 
     async def _clean(self, candidate: Candidate, config: CleanerConfig) -> None:
         directory, log, cleanable = candidate

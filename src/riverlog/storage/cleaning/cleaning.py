@@ -164,6 +164,7 @@ class Cleaning:
         if (
             self.stop.is_set()
             or not log.is_online
+            or log.is_moving
             or log.generation != self._generation
             or not log.config.is_compacted
             or (segments and not log.holds(segments))

@@ -5,6 +5,6 @@ leader.replication.throttled.rate  long  9223372036854775807  >=0  medium  clust
     Bytes per second that leaders on this node send to throttled followers.
 follower.replication.throttled.rate  long  9223372036854775807  >=0  medium  cluster-wide  planned
     Bytes per second that throttled followers on this node copy.
-replica.alter.log.dirs.io.max.bytes.per.second  long  9223372036854775807  >=0  medium  cluster-wide  accepted
+replica.alter.log.dirs.io.max.bytes.per.second  long  9223372036854775807  >=0  medium  cluster-wide  works
     Bytes per second that moves between log directories of this node may take.
 """
