@@ -26,22 +26,22 @@ class Frames:
 
     def create(self, partitions: int = 1) -> bytes:
         topic = CreatableTopic(name=self.topic, num_partitions=partitions, replication_factor=1)
-        return _frame(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+        return frame(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
 
     def produce(self, records: int, value_bytes: int, partition: int = 0) -> bytes:
         batch = build_batch([(1_700_000_000_000, None, bytes(value_bytes), ())] * records)
         data = PartitionProduceData(index=partition, records=batch)
         topic = TopicProduceData(name=self.topic, partition_data=[data])
-        return _frame(ApiKey.PRODUCE, 9, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
+        return frame(ApiKey.PRODUCE, 9, ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic]))
 
     def fetch(self, max_bytes: int) -> bytes:
         partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
         topic = FetchTopic(topic=self.topic, partitions=[partition])
         request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=max_bytes, topics=[topic])
-        return _frame(ApiKey.FETCH, 11, request)
+        return frame(ApiKey.FETCH, 11, request)
 
 
-def _frame(api_key: ApiKey, version: int, message: Message) -> bytes:
+def frame(api_key: ApiKey, version: int, message: Message) -> bytes:
     header = RequestHeader(api_key=api_key, api_version=version, correlation_id=1, client_id="bench")
     return encode_request(header, message)
 

@@ -1,0 +1,68 @@
+"""Which cases there are, in the order in which they run, and how long all of it takes.
+
+The issue's table is the baseline: four partitions, acks=1, no compression, three sizes. From there one thing
+is changed at a time; the full product would take a day.
+"""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from benchmarks.compare.case import Case
+from benchmarks.compare.cleaning import Compaction
+from benchmarks.compare.coordination import ConsumerJoin, GroupJoin, Transactions
+from benchmarks.compare.growth import SECONDS_PER_GB
+from benchmarks.compare.latency import EndToEnd, Paced, SmallRequests, Synchronous
+from benchmarks.compare.lifecycle import Start
+from benchmarks.compare.python_client import PythonConsume, PythonProduce
+from benchmarks.compare.throughput import SIZES, Consume, LoadedMemory, Produce
+
+CODECS = ("lz4", "zstd")
+CONNECTIONS = (1, 8, 64, 256, 1_000)
+PARTITIONS = (1, 10, 100, 1_000)  # And the four of the baseline.
+WARM_UP = (Produce("1KB"), Produce("100B"), Consume("1KB"), SmallRequests(8), Paced(10_000), Transactions())
+FIXED_S = 60.0  # Starting, stopping, warming up, the machine's limits.
+BETWEEN_S = 0.3  # Making and removing a topic.
+
+
+def cases() -> Iterator[Case]:
+    yield Start()
+    for size in SIZES:
+        yield Produce(size)
+        yield Produce(size, acks="all")
+        for codec in CODECS:
+            yield Produce(size, codec=codec)
+    yield Produce(acks="0")
+    for partitions in PARTITIONS:
+        yield Produce(partitions=partitions)
+    for size in SIZES:
+        yield Consume(size)
+        for codec in CODECS:
+            yield Consume(size, codec=codec)
+    for partitions in (1, 100):
+        yield Consume(partitions=partitions)
+    yield Consume(is_cold=True)
+    for groups in (1, 10):
+        yield Consume(groups=groups)
+    for size in ("100B", "1KB"):
+        yield PythonProduce(size)
+        yield PythonConsume(size)
+    yield from (Paced(1_000), Paced(10_000), Synchronous(), EndToEnd())
+    for connections in CONNECTIONS:
+        yield SmallRequests(connections)
+    yield from (Transactions(), ConsumerJoin(), GroupJoin(), Compaction(), LoadedMemory())
+
+
+def chosen(patterns: Sequence[str]) -> list[Case]:
+    """A pattern is a name, the beginning of one, or has `*` in it."""
+    return [case for case in cases() if not patterns or any(_fits(case.name, each) for each in patterns)]
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or name.startswith(f"{pattern}-")
+
+
+def expected_s(
+    some: Sequence[Case], targets: int, repeats: int, scale: float, growth_gb: int, growing: int
+) -> float:
+    each = sum(case.seconds * (scale if scale < 1 else 1.0) + BETWEEN_S for case in some)
+    return FIXED_S + each * targets * repeats + growing * growth_gb * SECONDS_PER_GB
