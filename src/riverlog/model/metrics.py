@@ -1,4 +1,4 @@
-"""The metrics port: counters, gauges and timings by name and labels. The exporter comes later.
+"""The metrics port: counters and gauges by name and labels. The exporter comes later.
 
 A layer asks once for its instrument and keeps it, so that the hot path pays one method call.
 """
@@ -11,14 +11,8 @@ class Counter(Protocol):
     def add(self, amount: float = 1) -> None: ...
 
 
-class Histogram(Protocol):
-    def observe(self, value: float) -> None: ...
-
-
 class Metrics(Protocol):
     def counter(self, name: str, **labels: str) -> Counter: ...
-
-    def histogram(self, name: str, **labels: str) -> Histogram: ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
         """Register a value that is read when somebody asks for it."""
@@ -29,9 +23,6 @@ class _Nothing:
     def add(self, amount: float = 1) -> None:
         pass
 
-    def observe(self, value: float) -> None:
-        pass
-
 
 class NoMetrics:
     """Throws everything away; for tests and tools."""
@@ -39,9 +30,6 @@ class NoMetrics:
     _NOTHING = _Nothing()
 
     def counter(self, name: str, **labels: str) -> Counter:
-        return self._NOTHING
-
-    def histogram(self, name: str, **labels: str) -> Histogram:
         return self._NOTHING
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
