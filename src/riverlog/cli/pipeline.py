@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -304,6 +305,8 @@ def _on_signals(handler: "signal._HANDLER") -> Iterator[None]:
 @contextmanager
 def _spark_extra() -> Iterator[None]:
     """Failures of pipelines in the words of the command line; a missing extra says how to get it."""
+    # PySpark has opinions about the version of pandas, which nothing here uses.
+    warnings.filterwarnings("ignore", message=".*pandas.*", category=FutureWarning)
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
         import pyspark.pipelines  # noqa: F401

@@ -6,7 +6,7 @@ has been read. An observation counts the rows that go out, which sinks written i
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable, Table, TemporaryView
 from pyspark.sql import functions
@@ -15,13 +15,11 @@ from pyspark.sql.types import StructType
 from riverlog.spark.pipelines.checkpoints import CheckpointStore
 from riverlog.spark.pipelines.definitions import PythonFlow
 from riverlog.spark.pipelines.graph import StreamingFlow
+from riverlog.spark.pipelines.progress import OBSERVED, ROWS_OUT
 from riverlog.spark.pipelines.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
-
-OBSERVED: Final = "riverlog"
-ROWS_OUT: Final = "rows_out"
 
 
 class LongLivedQueries:

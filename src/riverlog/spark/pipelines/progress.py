@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from riverlog.spark.pipelines.checkpoints import Positions, positions_in
-from riverlog.spark.pipelines.long_lived import OBSERVED, ROWS_OUT
 
+OBSERVED: Final = "riverlog"
+ROWS_OUT: Final = "rows_out"
+"""An observation of every query counts what goes out, and its only figure."""
 _SMOOTHING: Final = 0.5
 DEAD_LETTERS: Final = "dead"
 

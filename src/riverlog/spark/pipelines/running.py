@@ -24,7 +24,7 @@ from riverlog.spark.pipelines.long_lived import LongLivedQueries
 from riverlog.spark.pipelines.progress import FlowProgress
 from riverlog.spark.pipelines.project import Project
 from riverlog.spark.pipelines.runner_lock import held
-from riverlog.spark.pipelines.session import opened
+from riverlog.spark.pipelines.session import opened, release
 from riverlog.spark.pipelines.supervision import RunningFlow, Supervision
 from riverlog.spark.pipelines.views import publish_as_view
 
@@ -157,7 +157,8 @@ class _Refresher:
         self.names: list[str] = []
         self._project = project
         self._definitions = definitions
-        self._spark = spark.newSession()
+        self._main = spark
+        self._session: SparkSession | None = None
         self._every_s = every_s
         self._watcher = watcher
         self._due = time.monotonic() + every_s
@@ -178,10 +179,13 @@ class _Refresher:
         self._thread.start()
 
     def close(self) -> None:
+        if self._session is None:
+            return
         if self._thread is not None and self._thread.is_alive():
             with suppress(PySparkException, grpc.RpcError):
-                self._spark.interruptAll()
+                self._session.interruptAll()
             self._thread.join(STOP_DEADLINE_S)
+        release(self._session)
 
     def _run_noting_failure(self) -> None:
         try:
@@ -190,5 +194,7 @@ class _Refresher:
             self._failure = error
 
     def _run(self, heard: Callable[[str], None]) -> None:
+        if self._session is None:
+            self._session = self._main.newSession()
         selection = Selection(refresh=self.names)
-        run_triggered(self._project, self._definitions, self._spark, heard, selection=selection)
+        run_triggered(self._project, self._definitions, self._session, heard, selection=selection)

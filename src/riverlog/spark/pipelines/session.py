@@ -10,13 +10,16 @@ The imports that need Spark are made inside: PySpark looks at the environment wh
 
 import logging
 import os
+import socket
 import sys
 import uuid
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import grpc  # type: ignore[import-untyped]
 
 from riverlog.spark.pipelines.failures import PipelineError, SparkUnreachable, one_line
 from riverlog.spark.pipelines.java import check_java
@@ -33,8 +36,10 @@ _SERVER: Final = {
     "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
     "spark.ui.showConsoleProgress": "false",
 }
+_PORT: Final = 15002
+_PROBE_S: Final = 5.0
+_START_ONE: Final = "start one with Spark's sbin/start-connect-server.sh, or use another --master"
 _DEFAULTS: Final = {
-    # A batch that was interrupted is not an error, and adaptive execution is not for streams: less noise.
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.sql.streaming.pollingDelay": "25ms",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
@@ -50,45 +55,71 @@ def opened(
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {**_DEFAULTS, **configuration}
     if master.startswith("sc://"):
+        _probe(master)
         spark = _connected(master, settings)
         try:
             yield spark
         finally:
-            spark.stop()
+            release(spark)
         return
     check_java()
     context = _started(name, master, settings, log)
     try:
-        yield _connected(f"sc://localhost:{_port_of(context)}", {})
+        spark = _connected(f"sc://localhost:{_port_of(context)}", {})
+        try:
+            yield spark
+        finally:
+            spark.client.close()
     finally:
         _stop(context)
 
 
+def release(spark: "SparkSession") -> None:
+    """End a session on its server, and leave the server alone; `stop` would end a server of ours as well."""
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, grpc.RpcError):
+        spark.client.release_session()
+    spark.client.close()
+
+
 def _connected(url: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
     # With this `pyspark.sql.functions` make Connect's columns, and SparkSession.active() finds the session.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     os.environ["SPARK_LOCAL_REMOTE"] = "1"
-    import grpc  # type: ignore[import-untyped]
-
     try:
         spark = (
             SparkSession.builder.remote(url)
             .config("spark.sql.connect.serverStacktrace.enabled", "false")
             .create()
         )
+        # By default a server that has died is asked again for ten minutes.
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=3000)])
         for key, value in settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
     except (PySparkException, grpc.RpcError) as error:
         raise SparkUnreachable(
             f"no Spark Connect server answers at {url}: {one_line(error)}",
-            remedy="start one with `start-connect-server.sh`, or use another --master",
+            remedy=_START_ONE,
         ) from error
     SparkSession._set_default_and_active_session(spark)
     return spark
+
+
+def _probe(url: str) -> None:
+    """gRPC would try for minutes where nobody listens."""
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname or "localhost", address.port or _PORT), _PROBE_S).close()
+    except OSError as error:
+        raise SparkUnreachable(
+            f"no Spark Connect server answers at {url}: {error.strerror or error}", remedy=_START_ONE
+        ) from error
 
 
 def _started(name: str, master: str, settings: Mapping[str, str], log: Path | None) -> Any:
@@ -156,9 +187,7 @@ def _printing_to(log: Path | None) -> Iterator[None]:
 
 
 def _quiet() -> None:
-    """What PySpark prints about the versions of other libraries, and each analysis error as JSON."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\..*")
-    warnings.filterwarnings("ignore", message=".*pandas.*", category=FutureWarning)
+    """Spark prints each analysis error as JSON; it is told in our own words."""
     from pyspark.logger import PySparkLogger
 
     PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
