@@ -33,14 +33,19 @@ class DataDirectories:
         flusher: Flusher,
         thread: ThreadPoolExecutor,
         clock: Clock,
-        hosted: Callable[[], Iterable[TopicPartition]],
+        hosted: Callable[[], Iterable[tuple[TopicPartition, UUID]]],
+        *,
+        unusable: Sequence[str] = (),
     ) -> None:
-        """`hosted` names the partitions that belong here, with a directory of their own or not yet."""
+        """`hosted` names the partitions that belong here, with a directory of their own or not yet.
+        `unusable` are directories that could not be opened; they stay offline until the next start."""
         self._directories = directories
         self._flusher = flusher
         self._thread = thread
         self._clock = clock
         self._hosted = hosted
+        self._unusable = tuple(unusable)
+        self._missing: frozenset[tuple[TopicPartition, UUID]] = frozenset()
         self._loop = asyncio.get_running_loop()
         for directory in directories:
             directory.request_sync = flusher.request
@@ -61,6 +66,8 @@ class DataDirectories:
             directory.delete(topic_partition)
             directory = None
         if directory is None:
+            if (topic_partition, topic_id) in self._missing:
+                raise StorageError(f"It may be in {', '.join(self._unusable)}, which could not be opened.")
             directory = min(self.online, key=len, default=None)
             if directory is None:
                 raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
@@ -68,6 +75,12 @@ class DataDirectories:
         log = directory.get(topic_partition, topic_id)
         assert log is not None
         return log
+
+    def note_missing(self) -> None:
+        """Call once, before anything is opened: a partition that is in none of the directories may be in one
+        that could not be opened. It is served when that one is back, and never begun anew meanwhile."""
+        if self._unusable:
+            self._missing = frozenset(each for each in self._hosted() if self.directory_of(each[0]) is None)
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:
         return self.directory_of(topic_partition) is not None
@@ -101,7 +114,11 @@ class DataDirectories:
         return unfinished
 
     async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
-        return await self.in_thread(lambda: [self._describe(each, wanted) for each in self._directories])
+        offline = [DescribedDirectory(path, {}, 0, 0, is_offline=True) for path in self._unusable]
+        return [
+            *await self.in_thread(lambda: [self._describe(each, wanted) for each in self._directories]),
+            *offline,
+        ]
 
     def _describe(
         self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
@@ -112,7 +129,7 @@ class DataDirectories:
         sizes = {each: directory.size_of(each) for each in present}
         if directory is self._directories[0]:
             # Partitions that nobody has used yet have no directory; they will be somewhere, and are empty.
-            hosted = set(self._hosted())
+            hosted = {each for each, topic_id in self._hosted() if (each, topic_id) not in self._missing}
             unused = hosted if wanted is None else hosted.intersection(wanted)
             sizes.update((each, 0) for each in sorted(unused) if self.directory_of(each) is None)
         return DescribedDirectory(

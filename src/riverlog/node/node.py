@@ -6,6 +6,7 @@ failed start.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.disk import Disk
+from riverlog.model.errors import StorageError
 from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
@@ -52,6 +54,7 @@ from riverlog.storage.log_directory import LogDirectory
 from riverlog.storage.meta_properties import check_owner
 from riverlog.storage.open_files import OpenFiles
 
+_logger = logging.getLogger(__name__)
 _IDLE_SCAN_MS = 5_000
 _RECEIVE_BUDGET_BYTES = 256 * 1024**2
 _REMOVAL_MS = 5_000
@@ -112,10 +115,10 @@ class Node:
         loop = asyncio.get_running_loop()
         thread = ThreadPoolExecutor(1, thread_name_prefix="riverlog-storage")
         self._stack.callback(thread.shutdown)
-        logs = await loop.run_in_executor(thread, self._open_directories)
-        measure_storage(self.metrics, logs, self._open_files)
+        logs, unusable = await loop.run_in_executor(thread, self._open_directories)
+        measure_storage(self.metrics, logs, self._open_files, unusable_count=len(unusable))
         flusher = Flusher(loop)
-        directories = DataDirectories(logs, flusher, thread, self._clock, self._hosted)
+        directories = DataDirectories(logs, flusher, thread, self._clock, self._hosted, unusable=unusable)
         self._stack.push_async_callback(self._close_directories, directories)
         self._stack.push_async_callback(flusher.close)
         store = await self._open_store(logs)
@@ -125,6 +128,7 @@ class Node:
         follower.subscribe(replicas.apply)
         await follower.start()
         directories.remove_strays(follower.image, self.config.node_id)
+        directories.note_missing()
         await directories.recover()
         producer_ids = ProducerIds(store, self.config.node_id)
         coordinators = Coordinators(
@@ -147,27 +151,39 @@ class Node:
         self._start_duties(directories)
         self._start_cleaner(directories)
 
-    def _open_directories(self) -> list[LogDirectory]:
+    def _open_directories(self) -> tuple[list[LogDirectory], list[str]]:
+        """Those that can be used, and the paths of the others, without which the node goes on as Kafka does.
+
+        The first directory must be usable, since the metadata is in it.
+        """
         opened: list[LogDirectory] = []
+        unusable: list[str] = []
         try:
             for path in self.config.log_dirs:
-                opened.append(
-                    LogDirectory.open(
-                        path,
-                        disk=self._disk,
-                        clock=self._clock,
-                        node_id=self.config.node_id,
-                        cluster_id=opened[0].meta.cluster_id if opened else None,
-                        new_uuid=uuid4,
-                        config_for=lambda topic: self._live_config.log_config(self._follower.image, topic),
-                        open_files=self._open_files,
-                    )
-                )
+                try:
+                    opened.append(self._open_directory(path, opened[0].meta.cluster_id if opened else None))
+                except StorageError as error:
+                    if not opened:
+                        raise
+                    _logger.error("%s The broker goes on without it.", error)
+                    unusable.append(path)
         except BaseException:
             for directory in opened:
                 directory.close(clean=False)
             raise
-        return opened
+        return opened, unusable
+
+    def _open_directory(self, path: str, cluster_id: str | None) -> LogDirectory:
+        return LogDirectory.open(
+            path,
+            disk=self._disk,
+            clock=self._clock,
+            node_id=self.config.node_id,
+            cluster_id=cluster_id,
+            new_uuid=uuid4,
+            config_for=lambda topic: self._live_config.log_config(self._follower.image, topic),
+            open_files=self._open_files,
+        )
 
     async def _open_store(self, logs: list[LogDirectory]) -> MetadataStore:
         store = await EmbeddedStore.open(f"{logs[0].path}/{FILE_NAME}")
@@ -295,11 +311,11 @@ class Node:
             idle_ms_max=config.connections_max_idle_ms,
         )
 
-    def _hosted(self) -> Iterator[TopicPartition]:
+    def _hosted(self) -> Iterator[tuple[TopicPartition, UUID]]:
         for name, topic in self._follower.image.topics.items():
             for index, partition in enumerate(topic.partitions):
                 if self.config.node_id in partition.replicas:
-                    yield TopicPartition(name, index)
+                    yield TopicPartition(name, index), topic.topic_id
 
     async def _close_directories(self, directories: DataDirectories) -> None:
         await directories.close(clean=self._is_clean)
