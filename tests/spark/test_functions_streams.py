@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from riverlog.spark import decode, dedup, split
+from riverlog.spark import decode, dedup, latest_by_key, split
 from tests.spark.records import records
 
 
@@ -76,9 +76,15 @@ def test_duplicates_within_the_watermark_are_dropped_also_in_a_later_batch(
     assert sorted(str(row.order.id) for row in out.collect()) == ["1", "2", "3", "None"]
 
 
-def test_dedup_says_that_it_is_for_streams(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match="dropDuplicates"):
-        dedup(regions(spark), "offset")
+def test_dedup_without_keys_is_a_mistake(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ValueError, match="at least one key"):
         dedup(stream, [])
+
+
+def test_the_latest_record_of_each_key_makes_a_table(spark: SparkSession) -> None:
+    both = records(spark, [b"1", b"2", None], key=b"gone").union(records(spark, [b"1", b"2"], key=b"kept"))
+
+    [row] = latest_by_key(both).collect()
+
+    assert (bytes(row.key), bytes(row.value), row.offset) == (b"kept", b"2", 1)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from riverlog.spark.functions.dead_letters import dead_letters_as_records
     from riverlog.spark.functions.decode import Decoded, decode
     from riverlog.spark.functions.dedup import dedup
+    from riverlog.spark.functions.latest import latest_by_key
     from riverlog.spark.functions.split import split
     from riverlog.spark.replaying import Replayed, replay
 
@@ -25,6 +26,7 @@ __all__ = [
     "dead_letters_as_records",
     "decode",
     "dedup",
+    "latest_by_key",
     "read_archive",
     "read_with_archive",
     "replay",
@@ -40,6 +42,7 @@ _HOMES = {
     "dead_letters_as_records": "functions.dead_letters",
     "decode": "functions.decode",
     "dedup": "functions.dedup",
+    "latest_by_key": "functions.latest",
     "read_archive": "archiving",
     "read_with_archive": "archive_seam",
     "replay": "replaying",

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from riverlog.spark.functions.dead_letters import HEADERS_TYPE
+from riverlog.spark.functions.dead_letters import HEADERS_TYPE, select_with_optional
 
 PARTITION_COLUMNS = ("topic", "date")
 _TYPES = {
@@ -52,13 +52,9 @@ def archive(
 
 def archive_rows(df: DataFrame) -> DataFrame:
     """The rows as an archive holds them. For pipelines, whose engine starts the queries itself."""
-    present = set(df.columns)
-    if missing := sorted({*_TYPES} - {"headers", "timestampType"} - present):
-        raise ValueError(
-            f"The column {missing[0]} is not there. An archive takes the records as the source gives them."
-        )
-    kept = [sf.col(name) if name in present else _absent(name) for name in RECORD_COLUMNS]
-    return df.select(*kept, utc_date(sf.col("timestamp")).alias("date"))
+    optional = {name: _TYPES[name] for name in ("headers", "timestampType")}
+    kept = select_with_optional(df, RECORD_COLUMNS, optional)
+    return kept.withColumn("date", utc_date(sf.col("timestamp")))
 
 
 def read_archive(spark: SparkSession, path: str) -> DataFrame:
@@ -71,7 +67,3 @@ def read_archive(spark: SparkSession, path: str) -> DataFrame:
 def utc_date(timestamp: Column) -> Column:
     """Not `to_date`, which depends on the time zone of the session."""
     return sf.date_from_unix_date(sf.floor(sf.unix_millis(timestamp) / _MS_PER_DAY).cast("int"))
-
-
-def _absent(name: str) -> Column:
-    return sf.lit(None).cast(_TYPES[name]).alias(name)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
@@ -63,8 +64,9 @@ def replay(
     if speed is not None and not speed > 0:
         raise ValueError(f"The speed {speed} is not a number above 0. Leave it out for full speed.")
     rows = read_archive(spark, archive)
-    rows = rows.filter(sf.col("topic") == (source_topic or _only_topic(rows, archive)))
-    for condition in _conditions(start, end, start_offset, end_offset, partitions):
+    wanted = source_topic or _only_topic(rows, archive)
+    conditions = _conditions(start, end, start_offset, end_offset, partitions)
+    for condition in (sf.col("topic") == wanted, *conditions):
         rows = rows.filter(condition)
     target = _Target(topic, options, keep_partitions, time_header, replay_id)
     if speed is None:
@@ -100,7 +102,12 @@ class _Target:
 
 
 def _only_topic(rows: DataFrame, archive: str) -> str:
-    topics = sorted(row["topic"] for row in rows.select("topic").distinct().collect())
+    try:
+        topics = sorted(row["topic"] for row in rows.select("topic").distinct().collect())
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise ReplayError(f"There is no archive at {archive}.") from error
     if len(topics) != 1:
         what = f"holds {', '.join(topics)}: say which with source_topic" if topics else "is empty"
         raise ReplayError(f"The archive {archive} {what}.")

@@ -5,36 +5,35 @@ the headers of the original, byte for byte, so that it can be put back once the 
 known goes into further headers, whose names begin with `dead-letter.`.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 ERROR = "error"
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
-_TYPES = {
-    ERROR: "string",
-    "key": "binary",
-    "value": "binary",
-    "headers": HEADERS_TYPE,
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-}
-COLUMNS = tuple(_TYPES)
+COLUMNS = (ERROR, "key", "value", "headers", "topic", "partition", "offset", "timestamp")
 HEADER_PREFIX = "dead-letter."
+_FOUND = "__riverlog_found_"
 
 
 def dead_letters(rows: DataFrame) -> DataFrame:
-    """The columns of dead letters; those that the source was not asked for (headers) are null.
+    """The columns of dead letters; headers are null if the source was not asked for them."""
+    return select_with_optional(rows, COLUMNS, {"headers": HEADERS_TYPE})
 
-    A pattern stands for a column that may not be there: inside a flow of a pipeline Spark does not allow to
-    ask for the columns.
+
+def select_with_optional(df: DataFrame, names: Sequence[str], optional: Mapping[str, str]) -> DataFrame:
+    """The columns `names`; of those some, with their types, need not be there and are null then.
+
+    Whether one is there cannot be asked in a pipeline's query function. But Spark takes a name for a column
+    of the input if it has one, and only else for an alias given earlier in the same select: here a null.
     """
-    return rows.select(
-        *(
-            sf.coalesce(rows.colRegex(f"`{name}`"), sf.lit(None).cast(kind)).alias(name)
-            for name, kind in _TYPES.items()
-        )
+    required = [name for name in names if name not in optional]
+    defaults = [sf.lit(None).cast(kind).alias(name) for name, kind in optional.items()]
+    found = [sf.col(name).alias(f"{_FOUND}{name}") for name in optional]
+    selected = df.select(*required, *defaults, *found)
+    return selected.select(
+        *(sf.col(f"{_FOUND}{name}").alias(name) if name in optional else sf.col(name) for name in names)
     )
 
 

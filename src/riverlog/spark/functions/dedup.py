@@ -12,10 +12,9 @@ def dedup(
     """Keep the first row of each key; a second one that comes `within` the time after it is dropped.
 
     Keys may lie inside structs (`decoded.order`). `time` is a top-level timestamp column and gets a watermark
-    of `within`, so rows later than that are dropped too. State lives no longer than the watermark.
+    of `within`, so rows later than that are dropped too. State lives no longer than the watermark. It is for
+    streams; a batch has `df.dropDuplicates`.
     """
-    if not df.isStreaming:
-        raise ValueError("dedup is for streams. A batch has df.dropDuplicates(keys), which needs no time.")
     names = [keys] if isinstance(keys, str) else list(keys)
     if not names:
         raise ValueError("dedup needs at least one key column.")
