@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from riverlog.model.disk import DiskFile
 from riverlog.model.errors import ErrorCode
 from riverlog.node.node import Node
 from riverlog.replication.partition import NotWritten, Partition, Written
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.local_disk import LocalDisk
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
 from tests.broker.transaction_client import TransactionClient
+from tests.node.faulty_disk import FaultyDisk, FaultyFile
 
 TOPICS = ("orders", "payments", "__transaction_state", "__consumer_offsets")
 
@@ -91,6 +94,38 @@ def test_who_appends_during_a_clean_shutdown_is_saved_or_refused(
         for topic, writer in zip(TOPICS[:2], writers, strict=False):
             assert reader.fetch(topic, 0).high_watermark == writer.end_offset
     assert "recovering" not in caplog.text
+
+
+class FullDisk(FaultyDisk):
+    """One on which nothing fits any more, whatever the file."""
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
+        return FaultyFile(LocalDisk.open(self, path, create=create), self, path)
+
+
+def test_a_shutdown_on_a_full_disk_is_no_failure_and_the_next_start_recovers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk()
+    broker = Broker(data_dir=str(tmp_path), disk=disk).start()
+    with RawClient(broker) as client:
+        client.create_topic("orders")
+        for _ in range(3):
+            assert client.produce("orders").error_code == ErrorCode.NONE
+    disk.is_full = True
+    with caplog.at_level(logging.ERROR):
+        broker.stop()
+    assert "no room for a clean shutdown" in caplog.text
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    disk.is_full = False
+    with (
+        caplog.at_level(logging.WARNING),
+        Broker(data_dir=str(tmp_path)) as again,
+        RawClient(again) as client,
+    ):
+        assert "recovering" in caplog.text
+        assert client.fetch("orders", 0).high_watermark == 3
+        assert client.produce("orders").base_offset == 3
 
 
 def test_a_partition_that_nobody_has_used_is_not_opened_during_a_shutdown(held: list[ReplicaSet]) -> None:

@@ -200,12 +200,21 @@ class DataDirectories:
             directory.expire_producers(self._clock.wall_ms())
 
     async def close(self, *, clean: bool) -> None:
-        """Close them all; raises the first failure afterwards."""
-        failures: list[StorageError | DiskFullError] = []
+        """Close them all; raises the first failure afterwards.
+
+        A full disk is none: everything acknowledged is in the log, and the next start recovers the rest.
+        """
+        failures: list[StorageError] = []
         for directory in self._directories:
             try:
                 await self.in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
-            except (StorageError, DiskFullError) as error:
+            except DiskFullError as error:
+                _logger.error(
+                    "%s has no room for a clean shutdown and is recovered at the next start: %s",
+                    directory.path,
+                    error,
+                )
+            except StorageError as error:
                 failures.append(error)
         if failures:
             raise failures[0]
