@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster
+from riverlog.client.new_batch import NewBatch, produce_frame
 from riverlog.client.transactions import (
     Dialect,
+    Producer,
     TransactionEndedOtherwise,
     abort_whoever_writes,
     begin_longest,
@@ -21,11 +23,15 @@ from riverlog.client.transactions import (
     longest_timeout_ms,
     take_over,
 )
-from riverlog.client.writing import BatchWriter, NewBatch, Transactional, WriterFenced
+from riverlog.client.writing import BatchWriter, Transactional, WriterFenced
 from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
+from riverlog.records.batch import HEADER_BYTES, crc_is_valid, read_header
 from riverlog.records.builder import build_batch
 from riverlog.testing import Broker
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.client.topics import committed_values, read_values
 
 
@@ -36,7 +42,32 @@ def settings_for(broker: Broker) -> ClientSettings:
 
 def batch(values: Sequence[bytes], *, partition: int = 0) -> NewBatch:
     data = build_batch([(1000, None, value, ()) for value in values])
-    return NewBatch("t", partition, bytearray(data), len(values), 1000)
+    return NewBatch("t", partition, [data[HEADER_BYTES:]], len(values), 1000)
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+@pytest.mark.parametrize("transactional_id", [None, "task"])
+def test_requests_in_pieces_are_those_of_the_tables(version: int, transactional_id: str | None) -> None:
+    batches = [batch([b"a"]), batch([b"b" * 200, b"c"], partition=1)]
+    other = batch([b"d" * 20_000])
+    other.topic = "other"
+    for each in (*batches, other):
+        each.sign(Producer(7, 1), 3, is_transactional=transactional_id is not None)
+        whole = b"".join(each.pieces)
+        assert crc_is_valid(whole, 0, read_header(whole))
+    header = RequestHeader(ApiKey.PRODUCE, version, 99, "test")
+    frame = b"".join(produce_frame(header, transactional_id, -1, 1234, [*batches, other]))
+    topics = [
+        TopicProduceData(
+            name=name,
+            partition_data=[
+                PartitionProduceData(index=each.partition, records=b"".join(each.pieces)) for each in given
+            ],
+        )
+        for name, given in (("t", batches), ("other", [other]))
+    ]
+    message = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=1234, topic_data=topics)
+    assert frame == encode_request(header, message)
 
 
 def test_batches_arrive_in_order_with_many_on_the_way() -> None:

@@ -52,7 +52,7 @@ def encoded(
     for group in encoder.encode(pa.RecordBatch.from_pydict(columns)):
         for batch in group:
             batch.sign(None, 0, is_transactional=False)
-            records = list(records_of(bytes(batch.data)))
+            records = list(records_of(b"".join(batch.pieces)))
             assert [each.offset for each in records] == list(range(len(records)))
             assert {each.timestamp_ms for each in records} == {1234}
             found[batch.topic, batch.partition].append([(r.key, r.value, tuple(r.headers)) for r in records])

@@ -15,14 +15,13 @@ from typing import Final
 
 from riverlog.client.broker_connection import BrokerConnection
 from riverlog.client.cluster import MOVED, BrokerRefused, Cluster
+from riverlog.client.new_batch import NewBatch, produce_frame
 from riverlog.client.transactions import Dialect, Producer, add_partitions
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.ids import TopicPartition
-from riverlog.records.batch import MAGIC, TRANSACTIONAL_FLAG, BatchHeader, write_header
-from riverlog.records.compression import Codec
 from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import MalformedMessage, decode
-from riverlog.wire.framing import RequestHeader, decode_response_header, encode_request
+from riverlog.wire.framing import RequestHeader, decode_response_header
 from riverlog.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -31,6 +30,8 @@ from riverlog.wire.messages.produce import (
 )
 
 IN_FLIGHT_MAX: Final = 5
+_PIECES_AT_ONCE: Final = 512
+"""Fewer than any system takes in one call."""
 _REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
 _NAMES_UNTIL: Final = 12
 """Of Produce: later ones name topics by id."""
@@ -61,41 +62,6 @@ class WriterFenced(RiverlogError):  # noqa: N818 - named for what it is
     """The producer may not write any more: somebody took its id over, or its transaction was ended."""
 
 
-@dataclass(slots=True)
-class NewBatch:
-    """Records for a partition, encoded, behind room for the header that is written here."""
-
-    topic: str
-    partition: int
-    data: bytearray
-    """`HEADER_BYTES` of room, then the records, compressed by `codec`."""
-    record_count: int
-    timestamp_ms: int
-    """Of all records: their timestamps in the data are 0 after it."""
-    codec: Codec = Codec.NONE
-    sequence: int = -1
-
-    def sign(self, producer: Producer | None, sequence: int, *, is_transactional: bool) -> None:
-        """Write the header, for this producer."""
-        self.sequence = -1 if producer is None else sequence
-        header = BatchHeader(
-            base_offset=0,
-            size_bytes=len(self.data),
-            leader_epoch=-1,
-            magic=MAGIC,
-            crc=0,
-            attributes=self.codec | (TRANSACTIONAL_FLAG if is_transactional else 0),
-            last_offset_delta=self.record_count - 1,
-            base_timestamp_ms=self.timestamp_ms,
-            max_timestamp_ms=self.timestamp_ms,
-            producer_id=-1 if producer is None else producer.producer_id,
-            producer_epoch=-1 if producer is None else producer.producer_epoch,
-            base_sequence=self.sequence,
-            record_count=self.record_count,
-        )
-        write_header(self.data, 0, header)
-
-
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
     acks: int = -1
@@ -117,11 +83,21 @@ class _Pipe(BrokerConnection):
         super().__init__(address, timeout_s=settings.request_timeout_s, client_id=settings.client_id)
         self.on_the_way: deque[tuple[int, list[NewBatch]]] = deque()
 
-    def send(self, request: ProduceRequest, version: int, batches: list[NewBatch]) -> None:
+    def send(
+        self, version: int, transactional_id: str | None, acks: int, timeout_ms: int, batches: list[NewBatch]
+    ) -> None:
         self._asked += 1
         self.on_the_way.append((self._asked, batches))
         header = RequestHeader(ApiKey.PRODUCE, version, self._asked, self._client_id)
-        self._socket.sendall(encode_request(header, request))
+        pieces = [
+            memoryview(piece) for piece in produce_frame(header, transactional_id, acks, timeout_ms, batches)
+        ]
+        while pieces:
+            sent = self._socket.sendmsg(pieces[:_PIECES_AT_ONCE])
+            while pieces and sent >= len(pieces[0]):
+                sent -= len(pieces.pop(0))
+            if sent:
+                pieces[0] = pieces[0][sent:]
 
     def receive(self, version: int) -> tuple[list[NewBatch], ProduceResponse]:
         size = int.from_bytes(self._receive(4), signed=True)
@@ -202,12 +178,12 @@ class BatchWriter:
             at = TopicPartition(batch.topic, batch.partition)
             node_id = self._leader(at)
             seen, request, size = filling.setdefault(node_id, (set(), [], [0]))
-            if at in seen or (request and size[0] + len(batch.data) > _REQUEST_BYTES_MAX):
+            if at in seen or (request and size[0] + batch.size_bytes > _REQUEST_BYTES_MAX):
                 yield node_id, request
                 seen, request, size = filling[node_id] = (set(), [], [0])
             seen.add(at)
             request.append(batch)
-            size[0] += len(batch.data)
+            size[0] += batch.size_bytes
         for node_id, (_, request, _) in filling.items():
             yield node_id, request
 
@@ -229,7 +205,9 @@ class BatchWriter:
                 if self._unsure:
                     self._unsure += batches
                     return
-            pipe.send(self._request(batches), self._version(pipe), batches)
+            pipe.send(
+                self._version(pipe), self._transactional_id, self.settings.acks, self._timeout_ms, batches
+            )
         except OSError:
             self._lost(node_id, pipe, batches)
 
@@ -264,7 +242,7 @@ class BatchWriter:
             self._write_alone(batch)
 
     def _write_alone(self, batch: NewBatch) -> None:
-        request = self._request([batch])
+        request = self._request_alone(batch)
         version_max = self._version_max()
 
         def attempt() -> int:
@@ -313,18 +291,21 @@ class BatchWriter:
     def _version(self, pipe: _Pipe) -> int:
         return pipe.version(ApiKey.PRODUCE, self._version_max())
 
-    def _request(self, batches: Iterable[NewBatch]) -> ProduceRequest:
-        topics: dict[str, list[PartitionProduceData]] = {}
-        for batch in batches:
-            partition = PartitionProduceData(index=batch.partition, records=memoryview(batch.data))
-            topics.setdefault(batch.topic, []).append(partition)
+    @property
+    def _transactional_id(self) -> str | None:
+        return None if self.transactional is None else self.transactional.transactional_id
+
+    @property
+    def _timeout_ms(self) -> int:
+        return int(self.cluster.settings.request_timeout_s * 1000)
+
+    def _request_alone(self, batch: NewBatch) -> ProduceRequest:
+        partition = PartitionProduceData(index=batch.partition, records=b"".join(batch.pieces))
         return ProduceRequest(
-            transactional_id=None if self.transactional is None else self.transactional.transactional_id,
+            transactional_id=self._transactional_id,
             acks=self.settings.acks,
-            timeout_ms=int(self.cluster.settings.request_timeout_s * 1000),
-            topic_data=[
-                TopicProduceData(name=name, partition_data=partitions) for name, partitions in topics.items()
-            ],
+            timeout_ms=self._timeout_ms,
+            topic_data=[TopicProduceData(name=batch.topic, partition_data=[partition])],
         )
 
 

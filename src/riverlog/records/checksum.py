@@ -5,14 +5,20 @@ The package looks up its own version when it is imported, and what that needs (`
 itself, the package is imported as usual.
 """
 
-from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
+from typing import Protocol
 
 from riverlog.model.disk import ReadableBuffer
 
 
-def _compiled() -> Callable[[ReadableBuffer], int]:
+class Checksum(Protocol):
+    def __call__(self, data: ReadableBuffer, value: int = 0, /) -> int:
+        """`value` is the checksum of what comes before."""
+        ...
+
+
+def _compiled() -> Checksum:
     package = PathFinder.find_spec("crc32c")
     places = None if package is None else package.submodule_search_locations
     found = None if places is None else PathFinder.find_spec("crc32c._crc32c", list(places))
@@ -22,7 +28,7 @@ def _compiled() -> Callable[[ReadableBuffer], int]:
         return crc32c
     module = module_from_spec(found)
     found.loader.exec_module(module)
-    function: Callable[[ReadableBuffer], int] = module.crc32c
+    function: Checksum = module.crc32c
     return function
 
 

@@ -20,11 +20,12 @@ from typing import Final
 from uuid import UUID
 
 from riverlog.client.cluster import MOVED, BrokerRefused, ClientSettings, Cluster
+from riverlog.client.new_batch import NewBatch
 from riverlog.client.transactions import Dialect, Producer, TransactionEndedOtherwise, end, take_over
-from riverlog.client.writing import BatchWriter, NewBatch, Transactional, WriterFenced
+from riverlog.client.writing import BatchWriter, Transactional, WriterFenced
 from riverlog.model.disk import FileSlice, ReadableBuffer
 from riverlog.model.errors import ErrorCode, RiverlogError
-from riverlog.records.batch import BatchHeader, walk
+from riverlog.records.batch import HEADER_BYTES, BatchHeader, walk
 from riverlog.records.builder import ControlType, build_batch
 from riverlog.records.compression import Codec
 from riverlog.records.murmur2 import partition_for_key
@@ -255,7 +256,8 @@ class Decider:
         codec = Codec.ZSTD if value is not None and len(value) >= _PACKED_FROM_BYTES else Codec.NONE
         now_ms = time.time_ns() // 1_000_000
         built = build_batch([(now_ms, self.log.identity.encode(), value, ())], codec=codec)
-        return NewBatch(TOPIC, partition_of(self.log.identity), bytearray(built), 1, now_ms, codec)
+        records = memoryview(built)[HEADER_BYTES:]
+        return NewBatch(TOPIC, partition_of(self.log.identity), [records], 1, now_ms, codec)
 
 
 def encode(decision: Decision) -> bytes:

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from riverlog.client.writing import NewBatch
+from riverlog.client.new_batch import NewBatch
+from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import HEADER_BYTES
 from riverlog.records.compression import Codec, compress
 from riverlog.records.record_area import encode_varint
@@ -119,21 +120,16 @@ class RowEncoder:
         batches = []
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             topic, partition = placed.destinations[int(numbers[start])]
-            data = self._data(area[int(bounds[start]) : int(bounds[end])], has_tails)
-            batches.append(NewBatch(topic, partition, data, end - start, timestamp_ms, self.settings.codec))
+            pieces = self._pieces(area[int(bounds[start]) : int(bounds[end])], has_tails)
+            batches.append(NewBatch(topic, partition, pieces, end - start, timestamp_ms, self.settings.codec))
         return batches
 
-    def _data(self, records: memoryview, has_tails: bool) -> bytearray:
-        """Room for the header and the records, compressed. See `_records` for the shifted tail."""
-        data = bytearray(HEADER_BYTES + len(records))
-        if has_tails:
-            data[HEADER_BYTES:] = records
-        else:
-            data[HEADER_BYTES:-1] = records[1:]
+    def _pieces(self, records: memoryview, has_tails: bool) -> list[ReadableBuffer]:
+        """The records of a batch, compressed. See `_records` for the shifted tail."""
+        pieces: list[ReadableBuffer] = [records] if has_tails else [records[1:], _NO_HEADERS]
         if self.settings.codec is Codec.NONE:
-            return data
-        packed = compress(self.settings.codec, memoryview(data)[HEADER_BYTES:], self.settings.level)
-        return bytearray(HEADER_BYTES) + packed
+            return pieces
+        return [compress(self.settings.codec, b"".join(pieces), self.settings.level)]
 
 
 def _sizes(rows: _Rows) -> Ints:
