@@ -2,11 +2,12 @@
 
 import socket
 import struct
-import time
 from typing import Any, Protocol, Self
 
 from riverlog.model.errors import ErrorCode
+from riverlog.node.metrics import InMemoryMetrics
 from riverlog.records.builder import build_batch
+from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import decode
 from riverlog.wire.framing import RequestHeader, encode_request
@@ -26,6 +27,7 @@ from riverlog.wire.messages.produce import (
     TopicProduceData,
 )
 from riverlog.wire.schema import Message
+from tests.waiting import eventually
 
 
 class ConnectionClosedError(Exception):
@@ -41,6 +43,7 @@ class RawClient:
     def __init__(self, broker: Served, timeout_s: float = 10) -> None:
         host, port = broker.bootstrap_servers.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout_s)
+        self._broker = broker
         self._sent = 0
 
     def __enter__(self) -> Self:
@@ -96,8 +99,10 @@ class RawClient:
         assert (reply.error_code, reply.base_offset) == (ErrorCode.NONE, 0)
 
     def send_long_poll(self, topic: str, offset: int = 0) -> None:
+        """Returns once the fetch waits, if the broker is one that can be asked."""
+        before = _fetches_waiting(self._broker)
         self.send(ApiKey.FETCH, 12, fetch_request(topic, offset, max_wait_ms=60_000))
-        time.sleep(0.05)  # Nothing tells a client that its request has begun to wait.
+        eventually(lambda: before is None or _fetches_waiting(self._broker) == before + 1)
 
     def produce(
         self,
@@ -126,6 +131,11 @@ class RawClient:
                 raise ConnectionClosedError
             data += part
         return bytes(data)
+
+
+def _fetches_waiting(broker: Served) -> int | None:
+    metrics = broker.node.metrics if isinstance(broker, Broker) else None
+    return int(metrics.value("riverlog_fetches_waiting")) if isinstance(metrics, InMemoryMetrics) else None
 
 
 def one_record(

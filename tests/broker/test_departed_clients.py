@@ -10,7 +10,7 @@ from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from tests.broker.raw_client import RawClient, fetch_request
+from tests.broker.raw_client import RawClient
 from tests.waiting import eventually
 
 JOIN_VERSION = 3  # The last one in which a new member need not ask twice.
@@ -49,6 +49,6 @@ def test_a_client_that_leaves_while_it_joins_a_group_is_let_go(broker: Broker) -
 def test_a_client_that_leaves_while_it_waits_for_records_is_let_go(broker: Broker) -> None:
     broker.create_topic("orders")
     with RawClient(broker) as client:
-        client.send(ApiKey.FETCH, 12, fetch_request("orders", 0, max_wait_ms=60_000))
-        eventually(lambda: connections(broker) == 1)
+        client.send_long_poll("orders")
+        assert connections(broker) == 1
     eventually(lambda: connections(broker) == 0, "the connection is still there", timeout_s=5)

@@ -178,8 +178,7 @@ def test_a_waiting_fetch_hears_at_once_that_its_topic_is_gone(
 ) -> None:
     with RawClient(riverlog_broker) as reader, RawClient(riverlog_broker) as admin:
         admin.produce(riverlog_topic)
-        reader.send(ApiKey.FETCH, 12, fetch_request(riverlog_topic, 1, max_wait_ms=30_000))
-        time.sleep(0.05)
+        reader.send_long_poll(riverlog_topic, 1)
         deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=riverlog_topic)], timeout_ms=5000)
         admin.ask(ApiKey.DELETE_TOPICS, 6, deletion)
         took, reply = timed(lambda: reader.receive(ApiKey.FETCH, 12))

@@ -34,7 +34,9 @@ class FetchHandler:
         self._sessions = sessions
         self._fetch_bytes_max = fetch_bytes_max
         self._bytes_out = metrics.counter("riverlog_fetched_bytes_total")
+        self._waiting_count = 0
         metrics.gauge("riverlog_fetch_sessions", lambda: len(sessions))
+        metrics.gauge("riverlog_fetches_waiting", lambda: self._waiting_count)
 
     def handle(
         self, request: FetchRequest | SingleFetch, context: RequestContext
@@ -106,12 +108,16 @@ class FetchHandler:
         session: FetchSession | None,
         version: int,
     ) -> FetchResponse:
-        reads = await wait_for_records(
-            lambda: self._reader.read(wanted, limits),
-            [read.partition for read in first.reads if read.partition is not None],
-            min(request.min_bytes, limits.max_bytes),
-            request.max_wait_ms / 1000,
-        )
+        self._waiting_count += 1
+        try:
+            reads = await wait_for_records(
+                lambda: self._reader.read(wanted, limits),
+                [read.partition for read in first.reads if read.partition is not None],
+                min(request.min_bytes, limits.max_bytes),
+                request.max_wait_ms / 1000,
+            )
+        finally:
+            self._waiting_count -= 1
         return self._respond(reads, request, session, version)
 
     def _respond(
