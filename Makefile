@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench soak interop record-oracle docs clean
+.PHONY: help demo test check format bench bench-compare soak interop record-oracle docs clean
 
 help:
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,11 @@ format: ## rewrite the sources in the project's format
 bench: ## measure this machine and Riverlog on it
 	@scripts/setup java
 	@$(BIN)/python -m benchmarks
+
+COMPARE ?=
+bench-compare: ## Riverlog beside Apache Kafka in one run (needs Maven Central; COMPARE="--quick")
+	@scripts/setup java mvn cc
+	@$(BIN)/python -m benchmarks.compare $(COMPARE)
 
 SOAK ?= --repeats 5 --seed 1
 soak: ## repeat the delivery tests with other seeds, write docs/guarantees.md (SOAK="--repeats 5 --seed 1")
