@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -307,15 +308,12 @@ def _spark_extra() -> Iterator[None]:
     """Failures of pipelines in the words of the command line; a missing extra says how to get it."""
     # PySpark has opinions about the version of pandas, which nothing here uses.
     warnings.filterwarnings("ignore", message=".*pandas.*", category=FutureWarning)
-    try:
-        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
-        import pyspark.pipelines  # noqa: F401
-        import yaml  # noqa: F401
-    except ImportError as error:
+    missing = [name for name in ("pyspark", "pyarrow", "yaml", "grpc") if find_spec(name) is None]
+    if missing:
         raise CommandError(
-            f"pipelines need Spark, and {error.name or error} is not installed",
+            f"pipelines need Spark, and {', '.join(missing)} cannot be imported",
             remedy="pip install 'riverlog[spark]'",
-        ) from error
+        )
     from riverlog.client.cluster import ClusterUnreachable
     from riverlog.spark.pipelines.failures import PipelineError, ProjectNotFound, SparkUnreachable
 

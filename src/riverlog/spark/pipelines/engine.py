@@ -59,16 +59,11 @@ def run_triggered(
         for result in events:
             if "pipeline_event_result" in result:
                 message = result["pipeline_event_result"].event.message
-                if _FAILED in message:
-                    complaints.append(message)
-                heard(message)
+                head, _, rest = message.partition("\n")
+                reason = one_line(rest.removeprefix("Error: ")) if rest else ""
+                if reason and _FAILED in head:
+                    complaints.append(reason)
+                heard(f"{head} {reason}".strip())
     except PySparkException as error:
-        raise PipelineError(_because(error, complaints)) from error
-
-
-def _because(error: PySparkException, complaints: Sequence[str]) -> str:
-    """The engine's exception says that flows failed; the events before it say why."""
-    reasons = [
-        one_line(each) for each in complaints if "\n" in each or "Traceback" in each or "Error" in each
-    ]
-    return reasons[-1] if reasons else one_line(error)
+        # The exception says that flows have failed; the events before it say why.
+        raise PipelineError(complaints[-1] if complaints else one_line(error)) from error

@@ -6,6 +6,7 @@ from typing import Any, Final
 from riverlog.model.errors import RiverlogError
 
 _ERROR_CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_TERMINATED: Final = re.compile(r"Query \[id = [^]]*\] terminated with exception: |\(STREAM_FAILED\) ")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w{5};?")
 _PYTHON_RAISED: Final = re.compile(
     r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Refused|Unreachable|Loss): (.+)$", re.MULTILINE
@@ -37,7 +38,9 @@ def one_line(error: BaseException | str) -> str:
     text = error if isinstance(error, str) else _message(error)
     raised = _PYTHON_RAISED.findall(text) if "Traceback (most recent call last)" in text else []
     sentence = raised[-1] if raised else _first_paragraph(text)
-    return _SQLSTATE.sub("", _ERROR_CLASS.sub("", sentence)).strip().rstrip(";")
+    for noise in (_ERROR_CLASS, _TERMINATED, _ERROR_CLASS, _SQLSTATE):
+        sentence = noise.sub("", sentence.strip())
+    return sentence.strip().rstrip(";")
 
 
 def _message(error: Any) -> str:

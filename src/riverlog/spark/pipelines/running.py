@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -19,27 +20,19 @@ from riverlog.spark.pipelines.definitions import Definitions, collect
 from riverlog.spark.pipelines.engine import Selection, run_triggered
 from riverlog.spark.pipelines.failures import PipelineError, one_line
 from riverlog.spark.pipelines.findings import Finding
-from riverlog.spark.pipelines.graph import Graph, Resolution
+from riverlog.spark.pipelines.graph import Graph, Resolution, StreamingFlow
 from riverlog.spark.pipelines.long_lived import LongLivedQueries
 from riverlog.spark.pipelines.progress import FlowProgress
 from riverlog.spark.pipelines.project import Project
 from riverlog.spark.pipelines.runner_lock import held
 from riverlog.spark.pipelines.session import opened, release
-from riverlog.spark.pipelines.supervision import RunningFlow, Supervision
+from riverlog.spark.pipelines.supervision import RunningFlow, Supervision, Watcher
 from riverlog.spark.pipelines.views import publish_as_view
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 STOP_DEADLINE_S: Final = 60.0
-
-
-class Watcher(Protocol):
-    """Is told what happens, for a person to see."""
-
-    def say(self, text: str) -> None: ...
-
-    def show(self, flows: Sequence[FlowProgress]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def run_on(project: Project, options: RunOptions, stop: threading.Event, watcher
             raise PipelineError("the project has no flow to run", remedy="riverlog pipeline run --once")
         running = _started(graph, queries)
         watcher.say(f"running {len(running)} flows on {options.master}")
-        supervision = Supervision(running, watcher.show)
+        supervision = Supervision(running, watcher)
         try:
             supervision.watch(stop, refresher.refresh_if_due)
         finally:
@@ -119,12 +112,16 @@ def _resolved(definitions: Definitions, queries: LongLivedQueries, refresher: "_
 def _started(graph: Graph, queries: LongLivedQueries) -> list[RunningFlow]:
     running = []
     for flow in graph.streaming:
-        try:
-            query = queries.start(flow)
-        except PySparkException as error:
-            raise PipelineError(f"flow {flow.name} did not start: {one_line(error)}") from error
-        running.append(RunningFlow(flow, query, FlowProgress(flow.name, flow.target.name)))
+        start = partial(_start, queries, flow)
+        running.append(RunningFlow(flow, start(), FlowProgress(flow.name, flow.target.name), start))
     return running
+
+
+def _start(queries: LongLivedQueries, flow: StreamingFlow) -> Any:
+    try:
+        return queries.start(flow)
+    except PySparkException as error:
+        raise PipelineError(f"flow {flow.name} did not start: {one_line(error)}") from error
 
 
 def _note_flows(project: Project, definitions: Definitions, spark: "SparkSession") -> None:

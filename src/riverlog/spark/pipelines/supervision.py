@@ -1,7 +1,8 @@
 """Keeping the queries of a project running: progress, failures, and a stop after the current batch.
 
-The owner of the queries polls them; nothing here runs on a thread of its own. A query that fails ends the
-run: the checkpoint is safe, and whoever started the runner decides about starting it again. A stop waits for
+The owner of the queries polls them; nothing here runs on a thread of its own. A query that fails is started
+again from its checkpoint, a few times with growing pauses, as Spark's own engine does it; one that keeps
+failing ends the run. A stop waits for
 each query until it is between two batches. A batch that starts in the very moment of the stop is cut off and
 done again after the next start, which the sink's transactions make harmless.
 """
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import grpc  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -24,6 +25,17 @@ from riverlog.spark.pipelines.progress import FlowProgress
 _POLL_S: Final = 0.5
 _STOP_POLL_S: Final = 0.02
 _LAG_EVERY_S: Final = 2.0
+_RESTART_PAUSES_S: Final = (1.0, 5.0, 15.0)
+_HEALTHY_AFTER_S: Final = 300.0
+"""After so long without a failure, the count of restarts begins anew."""
+
+
+class Watcher(Protocol):
+    """Is told what happens, for a person to see."""
+
+    def say(self, text: str) -> None: ...
+
+    def show(self, flows: Sequence[FlowProgress]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -31,15 +43,18 @@ class RunningFlow:
     flow: StreamingFlow
     query: Any
     progress: FlowProgress
+    restart: Callable[[], Any]
+    failures: int = 0
+    failed_at: float = 0.0
 
     def topic_sources(self) -> list[Mapping[str, str]]:
         return [each.options for each in self.flow.sources if each.format == FORMAT]
 
 
 class Supervision:
-    def __init__(self, flows: Sequence[RunningFlow], show: Callable[[Sequence[FlowProgress]], None]) -> None:
+    def __init__(self, flows: Sequence[RunningFlow], watcher: Watcher) -> None:
         self._flows = flows
-        self._show = show
+        self._watcher = watcher
         self._gauge = LagGauge()
         self._lag_due = 0.0
 
@@ -47,9 +62,9 @@ class Supervision:
         """Return when `stop` is set; `also` is called each turn. Raises `PipelineError` when a flow fails."""
         while not stop.is_set():
             for each in self._flows:
-                self._look_at(each)
+                self._look_at(each, stop)
             self._measure_lag()
-            self._show([each.progress for each in self._flows])
+            self._watcher.show([each.progress for each in self._flows])
             also()
             stop.wait(_POLL_S)
 
@@ -67,10 +82,10 @@ class Supervision:
         for each in left:
             self._end(each)
         self._gauge.close()
-        self._show([each.progress for each in self._flows])
+        self._watcher.show([each.progress for each in self._flows])
         return not left
 
-    def _look_at(self, each: RunningFlow) -> None:
+    def _look_at(self, each: RunningFlow, stop: threading.Event) -> None:
         try:
             is_active = each.query.isActive
             self._count(each)
@@ -78,11 +93,23 @@ class Supervision:
         except (PySparkException, grpc.RpcError) as error:
             raise PipelineError(f"flow {each.flow.name}: Spark does not answer: {one_line(error)}") from error
         if not is_active:
-            reason = one_line(failure) if failure else "its query ended by itself"
+            self._start_again(each, one_line(failure) if failure else "its query ended by itself", stop)
+
+    def _start_again(self, each: RunningFlow, reason: str, stop: threading.Event) -> None:
+        if time.monotonic() - each.failed_at > _HEALTHY_AFTER_S:
+            each.failures = 0
+        if each.failures == len(_RESTART_PAUSES_S):
             raise PipelineError(
                 f"flow {each.flow.name}: {reason}",
                 remedy="remove the cause and run it again: it goes on from its checkpoint",
             )
+        pause_s = _RESTART_PAUSES_S[each.failures]
+        each.failures += 1
+        self._watcher.say(f"flow {each.flow.name} failed and is started again in {pause_s:g} s: {reason}")
+        stop.wait(pause_s)
+        if not stop.is_set():
+            each.query = each.restart()
+        each.failed_at = time.monotonic()
 
     def _count(self, each: RunningFlow) -> None:
         for report in each.query.recentProgress:

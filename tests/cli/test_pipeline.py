@@ -1,0 +1,93 @@
+"""`riverlog pipeline` where it ends before Spark begins; with Spark it is tested in tests/spark."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import CommandLine
+
+
+@pytest.fixture
+def shop(riverlog: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    riverlog("pipeline", "init", "shop")
+    return tmp_path / "shop"
+
+
+def test_init_says_what_to_do_next_and_keeps_what_is_there(riverlog: CommandLine, shop: Path) -> None:
+    assert {path.name for path in shop.iterdir()} >= {"spark-pipeline.yml", "transformations"}
+    told = riverlog("pipeline", "init", "stall", "--topic", "sales").stderr
+    assert "riverlog topic create sales.dead" in told
+    assert "riverlog pipeline run stall" in told
+    refused = riverlog("pipeline", "init", "shop", code=1)
+    assert "exists already" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "run", "status"])
+def test_where_there_is_no_project_the_code_is_4(riverlog: CommandLine, tmp_path: Path, command: str) -> None:
+    missing = riverlog("pipeline", command, str(tmp_path / "nowhere"), code=4)
+    assert "riverlog pipeline init" in missing.stderr
+
+
+def test_a_mistake_in_the_project_file_is_a_finding_with_its_line(riverlog: CommandLine, shop: Path) -> None:
+    with (shop / "spark-pipeline.yml").open("a") as file:
+        file.write("storag: here\n")
+    line = len((shop / "spark-pipeline.yml").read_text().splitlines())
+    found = riverlog("pipeline", "validate", "shop", code=1).stdout
+    assert found.startswith(f"spark-pipeline.yml:{line}: unknown field 'storag' (try: ")
+    [as_json] = riverlog("pipeline", "validate", "shop", "-o", "json", code=1).json
+    assert (as_json["line"], as_json["file"]) == (line, str(shop / "spark-pipeline.yml"))
+    assert f"spark-pipeline.yml:{line}: " in riverlog("pipeline", "run", "shop", code=1).stderr
+
+
+def test_python_that_does_not_parse_is_found_without_spark(riverlog: CommandLine, shop: Path) -> None:
+    (shop / "transformations" / "orders.py").write_text("def flow(:\n")
+    assert (
+        "transformations/orders.py:1: not Python" in riverlog("pipeline", "validate", "shop", code=1).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["run", "--refresh", "sums"],
+        ["run", "--full-refresh-all"],
+        ["run", "--once", "--full-refresh-all", "--refresh", "sums"],
+        ["replay", "archive", "--topic", "t", "--from", "yesterday"],
+        ["replay", "archive", "--topic", "t", "--speed", "0"],
+    ],
+)
+def test_options_that_do_not_go_together_are_a_usage_error(riverlog: CommandLine, options: list[str]) -> None:
+    assert "try:" in riverlog("pipeline", *options, code=2).stderr
+
+
+def test_a_project_that_never_ran_has_an_empty_status(riverlog: CommandLine, shop: Path) -> None:
+    state = riverlog("pipeline", "status", "shop", "-o", "json").json
+    assert state == {"project": "shop", "runner": None, "flows": []}
+
+
+def test_without_the_extra_the_remedy_is_how_to_install_it(
+    riverlog: CommandLine, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    refused = riverlog("pipeline", "status", "shop", code=1)
+    assert "pip install 'riverlog[spark]'" in refused.stderr
+
+
+def test_a_connect_server_that_is_not_there_is_a_connection_failure(
+    riverlog: CommandLine, shop: Path
+) -> None:
+    refused = riverlog.execute("pipeline", "run", "shop", "--master", "sc://127.0.0.1:1")
+    assert refused.code == 5
+    assert refused.stderr.startswith("error: no Spark Connect server answers at sc://127.0.0.1:1: ")
+    assert len(refused.stderr.splitlines()) == 2
+
+
+def test_without_java_the_remedy_is_how_to_install_it(
+    riverlog: CommandLine, shop: Path, tmp_path: Path
+) -> None:
+    refused = riverlog.execute("pipeline", "run", "shop", environ={**os.environ, "JAVA_HOME": str(tmp_path)})
+    assert refused.code == 1
+    assert "apt install openjdk" in refused.stderr
