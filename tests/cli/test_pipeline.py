@@ -1,6 +1,5 @@
 """`riverlog pipeline` where it ends before Spark begins; with Spark it is tested in tests/spark."""
 
-import os
 import sys
 from pathlib import Path
 

@@ -33,21 +33,38 @@ def validate(project: Project, master: str, spark_log: Path | None) -> list[Find
         return sorted(findings)
     with opened(project.name, project.configuration, master, log=spark_log) as spark:
         definitions = collect(project, spark)
+        checks = TopicChecks()
         resolution = Resolution(definitions, publish_as_view)
         resolution.resolve()
         graph = resolution.give_up()
-        findings = [*definitions.findings, *graph.findings, *_outside(definitions, graph)]
+        about_sources = _of_sources(definitions, checks)
+        told = tuple(f"flow {name}: option " for name, found in about_sources.items() if found)
+        findings = [
+            *definitions.findings,
+            # Spark stumbles over a bad option too, but knows neither its line nor how it was spelt.
+            *(each for each in graph.findings if not each.message.startswith(told)),
+            *(each for found in about_sources.values() for each in found),
+            *_of_sinks(definitions, graph, checks),
+        ]
         if not findings:
             findings += _dry_run(project, definitions, spark)
     return sorted(set(findings))
 
 
-def _outside(definitions: Definitions, graph: Graph) -> list[Finding]:
-    checks = TopicChecks()
+def _of_sources(definitions: Definitions, checks: TopicChecks) -> dict[str, list[Finding]]:
+    """By the name of the flow."""
+    return {
+        each.name: [
+            finding
+            for source in reads_of(each.frame).sources
+            for finding in checks.of_source(source, each.place)
+        ]
+        for each in definitions.flows
+    }
+
+
+def _of_sinks(definitions: Definitions, graph: Graph, checks: TopicChecks) -> list[Finding]:
     findings: list[Finding] = []
-    for each in definitions.flows:
-        for source in reads_of(each.frame).sources:
-            findings += checks.of_source(source, each.place)
     for output in definitions.outputs.values():
         if isinstance(output, Sink) and output.format == FORMAT:
             findings += checks.of_sink(output.options, place_of(output))
