@@ -84,9 +84,7 @@ def test_a_connect_server_that_is_not_there_is_a_connection_failure(
     assert len(refused.stderr.splitlines()) == 2
 
 
-def test_without_java_the_remedy_is_how_to_install_it(
-    riverlog: CommandLine, shop: Path, tmp_path: Path
-) -> None:
-    refused = riverlog.execute("pipeline", "run", "shop", environ={**os.environ, "JAVA_HOME": str(tmp_path)})
+def test_without_java_the_remedy_is_how_to_install_it(riverlog: CommandLine, shop: Path) -> None:
+    refused = riverlog.execute("pipeline", "run", "shop", environ={"JAVA_HOME": str(shop)})
     assert refused.code == 1
     assert "apt install openjdk" in refused.stderr
