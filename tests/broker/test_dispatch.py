@@ -10,6 +10,7 @@ from riverlog.broker.context import HangUp, InOrder, RequestContext
 from riverlog.broker.dispatch import Dispatcher
 from riverlog.broker.handlers.api_versions import ApiVersionsHandler
 from riverlog.broker.route import Handler, route
+from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import NoMetrics
 from riverlog.model.network import Address
@@ -182,7 +183,7 @@ def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
 
 
 def test_only_what_is_routed_is_advertised() -> None:
-    handler = ApiVersionsHandler([APIS[ApiKey.FETCH]])
+    handler = ApiVersionsHandler([APIS[ApiKey.FETCH]], ClusterImage)
     context = RequestContext(RequestHeader(18, 0, 1, None), 0, "PLAINTEXT", ORIGIN.peer, None)
     reply = handler.handle(ApiVersionsRequest(), context)
     assert [each.api_key for each in reply.api_keys] == [ApiKey.FETCH, ApiKey.API_VERSIONS]

@@ -1,8 +1,8 @@
 """The one list of what this broker serves. What is not in it is neither answered nor advertised."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from riverlog.broker.handlers.api_versions import ApiVersionsHandler
+from riverlog.broker.handlers.api_versions import ApiVersionsHandler, FeaturesInForce
 from riverlog.broker.handlers.produce import SERVED_VERSION_MIN
 from riverlog.broker.route import Handler, Route, route
 from riverlog.wire.apis import ApiKey
@@ -19,6 +19,7 @@ def routes_of(
     offset_for_leader_epoch: Handler,
     init_producer_id: Handler,
     admin: Mapping[ApiKey, Handler],
+    features: Callable[[], FeaturesInForce],
 ) -> Mapping[int, Route]:
     """By API key. The data path is read and written by hand, the rest by the message tables."""
     routes: Sequence[Route] = [
@@ -47,5 +48,5 @@ def routes_of(
         route(ApiKey.INIT_PRODUCER_ID, init_producer_id),
         *(route(key, handler) for key, handler in admin.items()),
     ]
-    api_versions = route(ApiKey.API_VERSIONS, ApiVersionsHandler(each.api for each in routes))
+    api_versions = route(ApiKey.API_VERSIONS, ApiVersionsHandler((each.api for each in routes), features))
     return {int(each.api.key): each for each in (*routes, api_versions)}

@@ -16,6 +16,7 @@ from uuid import UUID
 from riverlog.controller import writes
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.deletion import Deletion, Doomed, decide_deletions
+from riverlog.controller.features import FeatureUpdate, decide_features
 from riverlog.controller.growth import Growth, GrowthPlan, decide_growths
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout, payloads
@@ -103,6 +104,12 @@ class Controller:
         """`None` for each change that was made, in the same order. No resource may occur twice."""
         return await self._to_the_end(self._alter_configs(changes, validate_only))
 
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> Refusal | None:
+        """`None` when all of them were made."""
+        return await self._to_the_end(self._update_features(updates, validate_only))
+
     async def _to_the_end(self, work: Coroutine[None, None, T]) -> T:
         """Finish even if the caller goes away: the next decision needs an image that shows this one."""
         task = asyncio.create_task(work)
@@ -179,6 +186,19 @@ class Controller:
                     [operations], changed=[operation.path for operation in operations]
                 )
             return [values if isinstance(values, Refusal) else failure for _, values in decided]
+
+    async def _update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool) -> Refusal | None:
+        async with self._turn:
+            image = self._follower.image
+            levels = decide_features(image.features, updates)
+            if isinstance(levels, Refusal):
+                return levels
+            if validate_only or levels == image.features:
+                return None
+            data = payloads.encode_features(levels)
+            exists = await self._store.get(layout.FEATURES) is not None
+            change = Set(layout.FEATURES, data) if exists else Create(layout.FEATURES, data)
+            return await self._write([[change]], changed=[layout.FEATURES])
 
     def _random_start(self) -> int:
         return self._random.randrange(2**16)

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address
 
@@ -67,6 +68,10 @@ class ClusterImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=lambda: HIGHEST_LEVELS)
+    """Levels in force; a feature that is not named is at 0."""
+    features_epoch: int = 1
+    """Rises with each change of a level."""
 
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The topic's own settings; empty when it has none."""

@@ -23,8 +23,13 @@ ROOTS: Final = (
     *CONFIG_ROOTS,
     layout.CONTROLLER,
     layout.CLUSTER_ID,
+    layout.FEATURES,
 )
 """All that the image is made from."""
+
+
+_FIRST_CHANGED_EPOCH: Final = 2
+"""Of features, of which those of a new cluster have epoch 1."""
 
 
 def parts_of(path: str) -> list[str]:
@@ -72,6 +77,7 @@ class ImageBuilder:
         self._base = base
         self._cluster_id = base.cluster_id
         self._controller_id = base.controller_id
+        self._features, self._features_epoch = base.features, base.features_epoch
         self._brokers = _Draft(base.brokers)
         self._topics = _Draft(base.topics)
         self._topic_names = _Draft(base.topic_names)
@@ -84,6 +90,7 @@ class ImageBuilder:
         if (
             self._cluster_id == base.cluster_id
             and self._controller_id == base.controller_id
+            and self._features_epoch == base.features_epoch
             and self._brokers.now is base.brokers
             and self._topics.now is base.topics
             and self._configs.now is base.configs
@@ -97,6 +104,8 @@ class ImageBuilder:
             topics=self._topics.now,
             topic_names=self._topic_names.now,
             configs=self._configs.now,
+            features=self._features,
+            features_epoch=self._features_epoch,
         )
 
     def apply(self, part: str, tree: Tree) -> None:
@@ -111,6 +120,8 @@ class ImageBuilder:
         match root:
             case layout.CONTROLLER:
                 self._controller_id = payloads.decode_controller(root, node.data) if node else None
+            case layout.FEATURES:
+                self._apply_features(root, node)
             case layout.CLUSTER_ID:
                 self._cluster_id = payloads.decode_cluster_id(root, node.data) if node else ""
             case _:
@@ -120,6 +131,11 @@ class ImageBuilder:
                     self._apply_entry(root, name, {})
                 for name in entries:
                     self._apply_entry(root, name, tree)
+
+    def _apply_features(self, path: str, node: Versioned | None) -> None:
+        if node is not None:
+            self._features = payloads.decode_features(path, node.data)
+            self._features_epoch = _FIRST_CHANGED_EPOCH + node.version
 
     def _entries_of(self, root: str) -> set[str]:
         match root:

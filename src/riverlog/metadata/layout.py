@@ -17,6 +17,8 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+FEATURES: Final = "/feature"
+"""Not there until a level is changed."""
 
 DEFAULT_ENTITY: Final = "<default>"
 """The name under which settings for all brokers are kept."""

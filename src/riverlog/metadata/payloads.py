@@ -150,6 +150,17 @@ def decode_controller(path: str, data: bytes) -> NodeId:
         raise _malformed(path, error) from error
 
 
+def encode_features(levels: Mapping[str, int]) -> bytes:
+    return _encode({"version": 2, "status": 1, "features": dict(levels)})
+
+
+def decode_features(path: str, data: bytes) -> Mapping[str, int]:
+    try:
+        return {str(name): int(level) for name, level in _decode(path, data)["features"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _malformed(path, error) from error
+
+
 def encode_cluster_id(cluster_id: str) -> bytes:
     return _encode({"version": "1", "id": cluster_id})
 

@@ -106,7 +106,9 @@ class Coordinators:
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(self.groups, self._follower),
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(self.groups, self._follower),
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(self.groups, self._follower),
-            ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(self.groups, uuid4),
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatHandler(
+                self.groups, self._follower, uuid4
+            ),
             ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeHandler(self.groups, self._follower),
             **self.transactions.handlers(places, self._follower),
         }

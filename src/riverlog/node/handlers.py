@@ -96,7 +96,7 @@ def make_routes(
         ApiKey.ELECT_LEADERS: ElectLeadersHandler(follower),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsHandler(follower),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsHandler(),
-        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(),
+        ApiKey.UPDATE_FEATURES: UpdateFeaturesHandler(controller),
         ApiKey.DESCRIBE_ACLS: DescribeAclsHandler(),
         ApiKey.CREATE_ACLS: CreateAclsHandler(),
         ApiKey.DELETE_ACLS: DeleteAclsHandler(),
@@ -111,6 +111,7 @@ def make_routes(
         offset_for_leader_epoch=OffsetForLeaderEpochHandler(replicas),
         init_producer_id=InitProducerIdHandler(producer_ids, coordinators.transactions.coordinator),
         admin=admin,
+        features=lambda: follower.image,
     )
 
 

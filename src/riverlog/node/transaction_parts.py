@@ -74,7 +74,7 @@ class TransactionParts:
         return {
             ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnHandler(transactions, follower),
             ApiKey.ADD_OFFSETS_TO_TXN: AddOffsetsToTxnHandler(transactions, places),
-            ApiKey.END_TXN: EndTxnHandler(transactions),
+            ApiKey.END_TXN: EndTxnHandler(transactions, follower),
             ApiKey.WRITE_TXN_MARKERS: WriteTxnMarkersHandler(self._markers),
             ApiKey.TXN_OFFSET_COMMIT: TxnOffsetCommitHandler(self._groups, self._writes, places, follower),
             ApiKey.DESCRIBE_TRANSACTIONS: DescribeTransactionsHandler(transactions),

@@ -18,6 +18,7 @@ def scripts() -> list[Script]:
         *(Script("CreateAcls", f"version {v}", _made(v)) for v in VERSIONS["CreateAcls"]),
         *(Script("DeleteAcls", f"version {v}", _removed(v)) for v in VERSIONS["DeleteAcls"]),
         *(Script("UpdateFeatures", f"version {v}", _features(v)) for v in VERSIONS["UpdateFeatures"]),
+        *(Script("UpdateFeatures", f"lowered and raised, version {v}", _lowered(v)) for v in (1, 2)),
         *(
             Script("ListConfigResources", f"version {v}", _resources(v), empty_broker=True)
             for v in VERSIONS["ListConfigResources"]
@@ -122,6 +123,8 @@ def _features(version: int) -> list[Step]:
         _updated(version, _level("", 1)),
         _updated(version, _level("group.version", 1), _level("group.version", 1)),
         _updated(version, _level("transaction.version", 2), timeout_ms=0),
+        # Version 0 can say that lowering is meant, and Kafka takes no notice of it.
+        _updated(version, _level("transaction.version", 1, allow_downgrade=True)),
     ]
     if version >= 1:
         trial = {"validate_only": True}
@@ -137,6 +140,27 @@ def _features(version: int) -> list[Step]:
             _updated(version, _level("no.such.feature", 1), **trial),
         ]
     return steps
+
+
+def _lowered(version: int) -> list[Step]:
+    """What is lowered is raised again, for the sequences that follow."""
+    group = {"group_id": "", "member_id": "m", "member_epoch": 0}
+    transactions, groups = "transaction.version", "group.version"
+    return [
+        _updated(version, _level(transactions, 1, _SAFE_DOWNGRADE)),
+        _updated(version, _level(transactions, 2, _SAFE_DOWNGRADE)),
+        _updated(version, _level(transactions, 0, _UNSAFE_DOWNGRADE)),
+        _updated(version, _level(transactions, 0, _UPGRADE)),
+        _updated(version, _level(transactions, 0, _SAFE_DOWNGRADE)),
+        _updated(version, _level(transactions, 1), _level(groups, 5)),
+        _updated(version, _level(transactions, 1), _level(transactions, 2)),
+        _updated(version, _level(transactions, 1), _level(groups, 0)),
+        _updated(version, _level(groups, 0, _SAFE_DOWNGRADE)),
+        Call("ConsumerGroupHeartbeat", 1, group, until={"error_code": "UNSUPPORTED_VERSION"}),
+        Call("ConsumerGroupDescribe", 1, {"group_ids": ["no-such-group"]}),
+        _updated(version, _level(groups, 1)),
+        Call("ConsumerGroupHeartbeat", 1, group, until={"error_code": "INVALID_REQUEST"}),
+    ]
 
 
 def _resources(version: int) -> list[Step]:

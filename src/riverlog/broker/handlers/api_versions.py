@@ -5,11 +5,12 @@ alone, as Apache Kafka answers, so that any client can find common ground.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from riverlog.broker.context import Parts, RequestContext
-from riverlog.broker.features import FEATURES
 from riverlog.model.errors import ErrorCode
+from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.wire.apis import APIS, Api, ApiKey
 from riverlog.wire.framing import encode_response
 from riverlog.wire.messages.api_versions import (
@@ -23,9 +24,6 @@ from riverlog.wire.messages.api_versions import (
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-_FEATURES_EPOCH = 1
-"""Features do not change while a node runs. Clients act only on an epoch that is not negative."""
-
 _MAY_BEGIN_AT_0_SINCE = 4
 """Clients of before stumble over a feature whose versions begin at 0, so Kafka leaves it out."""
 
@@ -33,32 +31,41 @@ _MAY_BEGIN_AT_0_SINCE = 4
 class ApiVersionsHandler:
     """Advertises the given APIs and itself."""
 
-    def __init__(self, served: Iterable[Api]) -> None:
+    def __init__(self, served: Iterable[Api], features: Callable[[], "FeaturesInForce"]) -> None:
         keys = sorted({*(api.key for api in served), ApiKey.API_VERSIONS})
-        ranges = [_range_of(APIS[key]) for key in keys]
-        finalized = [
-            FinalizedFeatureKey(
-                name=each.name, max_version_level=each.in_force, min_version_level=each.in_force
-            )
-            for each in FEATURES
+        self._ranges = [_range_of(APIS[key]) for key in keys]
+        self._features = features
+        self._supported = [
+            SupportedFeatureKey(name=name, min_version=0, max_version=highest)
+            for name, highest in HIGHEST_LEVELS.items()
         ]
-        self._response = ApiVersionsResponse(
-            api_keys=ranges,
-            supported_features=[
-                SupportedFeatureKey(name=each.name, min_version=0, max_version=each.max_version)
-                for each in FEATURES
-            ],
-            finalized_features_epoch=_FEATURES_EPOCH,
-            finalized_features=finalized,
-        )
-        self._without_supported = ApiVersionsResponse(
-            api_keys=ranges, finalized_features_epoch=_FEATURES_EPOCH, finalized_features=finalized
-        )
 
     def handle(self, request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
         if context.version >= 3 and not _names_its_software(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        return self._response if context.version >= _MAY_BEGIN_AT_0_SINCE else self._without_supported
+        features = self._features()
+        return ApiVersionsResponse(
+            api_keys=self._ranges,
+            supported_features=self._supported if context.version >= _MAY_BEGIN_AT_0_SINCE else [],
+            finalized_features_epoch=features.features_epoch,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in features.features.items()
+                if level
+            ],
+        )
+
+
+class FeaturesInForce(Protocol):
+    """A cluster image is one."""
+
+    @property
+    def features(self) -> Mapping[str, int]: ...
+
+    @property
+    def features_epoch(self) -> int:
+        """Not negative: clients act only then."""
+        ...
 
 
 def unsupported_version_reply(correlation_id: int) -> Parts:

@@ -15,6 +15,7 @@ from riverlog.coordinator.hosted_shard import Answer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
+from riverlog.model.features import GROUP_VERSION
 from riverlog.wire.messages import consumer_group_describe as messages
 from riverlog.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -33,6 +34,13 @@ class ConsumerGroupDescribeHandler:
     def handle(
         self, request: ConsumerGroupDescribeRequest, context: RequestContext
     ) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
+        if not self._follower.image.features.get(GROUP_VERSION):
+            return ConsumerGroupDescribeResponse(
+                groups=[
+                    DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+                    for group_id in request.group_ids
+                ]
+            )
         # Ids that cannot be are told first, as Kafka does.
         asked = [(group_id, self._ask(group_id)) for group_id in sorted(request.group_ids, key=bool)]
         if all(answer.done() for _, answer in asked):

@@ -22,7 +22,9 @@ from riverlog.coordinator.groups.consumer_requests import (
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.groups.shard import GroupShard
 from riverlog.coordinator.hosted_shard import Answer
+from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
+from riverlog.model.features import GROUP_VERSION
 from riverlog.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -35,15 +37,18 @@ _OWN_ID_SINCE = 1
 
 
 class ConsumerGroupHeartbeatHandler:
-    def __init__(self, groups: GroupCoordinator, new_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self, groups: GroupCoordinator, follower: MetadataFollower, new_id: Callable[[], UUID]
+    ) -> None:
         self._groups = groups
+        self._follower = follower
         self._new_id = new_id
 
     def handle(
         self, request: ConsumerGroupHeartbeatRequest, context: RequestContext
     ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
         config = self._groups.config
-        if "consumer" not in config.protocols:
+        if "consumer" not in config.protocols or not self._follower.image.features.get(GROUP_VERSION):
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         problem = _problem(request, context.version)
         if problem is not None:

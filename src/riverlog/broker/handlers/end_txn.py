@@ -1,13 +1,16 @@
 """EndTxn 0-5: commit or abort. Answered when the decision is lasting; the markers follow by themselves.
 
-From 5 on each end raises the producer's epoch, and the reply says who the producer is now (KIP-890).
+From 5 on each end raises the producer's epoch, and the reply says who the producer is now (KIP-890). That is
+refused at level 0 of `transaction.version`, before anything changes; Kafka leaves the transaction undecided.
 """
 
 from riverlog.broker.context import RequestContext
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2
+from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
+from riverlog.model.features import TRANSACTION_VERSION
 from riverlog.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 _SECOND_VERSION_SINCE = 5
@@ -15,17 +18,21 @@ _KNOWS_FENCED_SINCE = 2
 
 
 class EndTxnHandler:
-    def __init__(self, transactions: TransactionCoordinator) -> None:
+    def __init__(self, transactions: TransactionCoordinator, follower: MetadataFollower) -> None:
         self._transactions = transactions
+        self._follower = follower
 
     async def handle(self, request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
         if not request.transactional_id:
             return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+        raises_epoch = context.version >= _SECOND_VERSION_SINCE
+        if raises_epoch and not self._follower.image.features.get(TRANSACTION_VERSION):
+            return EndTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         outcome = await self._transactions.end(
             request.transactional_id,
             Producer(request.producer_id, request.producer_epoch),
             commit=request.committed,
-            client_version=VERSION_2 if context.version >= _SECOND_VERSION_SINCE else VERSION_1,
+            client_version=VERSION_2 if raises_epoch else VERSION_1,
         )
         if isinstance(outcome, ErrorCode):
             if outcome is ErrorCode.PRODUCER_FENCED and context.version < _KNOWS_FENCED_SINCE:

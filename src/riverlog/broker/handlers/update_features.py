@@ -1,34 +1,36 @@
-"""UpdateFeatures 0-2: levels of features, which are what the program does and do not change while it runs.
+"""UpdateFeatures 0-2: levels of features, raised and lowered, or only tried.
 
-An update to the level in force succeeds, every other one is refused, and one refusal is the answer to the
-whole request. Kafka would lower a level on request; here that is refused, also in a trial.
+One refusal is the answer to the whole request, and nothing is changed then. What a level means is with those
+who ask for it: ApiVersions tells clients, the handlers of KIP-848 and EndTxn act on it.
 """
 
 from typing import Final
 
-from riverlog.broker import features
 from riverlog.broker.context import RequestContext
-from riverlog.broker.features import Update
-from riverlog.model.errors import ErrorCode
+from riverlog.controller.controller import Controller
+from riverlog.controller.features import FeatureUpdate
 from riverlog.wire.messages.update_features import (
-    FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
 
-_UPGRADE: Final = 1
-_UNSAFE_DOWNGRADE: Final = 3
 _RESULT_FOR_EACH_UNTIL: Final = 1
 
 
 class UpdateFeaturesHandler:
-    def handle(self, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
-        for update in request.feature_updates:
-            if refusal := features.refuse(_update(update, context.version)):
-                return UpdateFeaturesResponse(
-                    error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=refusal
-                )
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    async def handle(self, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:
+        # Version 0 has another way to say that lowering is meant, of which Kafka takes no notice either.
+        updates = [
+            FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
+            for each in request.feature_updates
+        ]
+        refusal = await self._controller.update_features(updates, validate_only=request.validate_only)
+        if refusal is not None:
+            return UpdateFeaturesResponse(error_code=refusal.error, error_message=refusal.message)
         response = UpdateFeaturesResponse(error_message=None)
         if context.version <= _RESULT_FOR_EACH_UNTIL:
             response.results = [
@@ -36,11 +38,3 @@ class UpdateFeaturesHandler:
                 for update in request.feature_updates
             ]
         return response
-
-
-def _update(update: FeatureUpdateKey, version: int) -> Update:
-    """Version 0 only tells whether lowering is meant."""
-    kind = update.upgrade_type
-    if version == 0:
-        kind = _UNSAFE_DOWNGRADE if update.allow_downgrade else _UPGRADE
-    return Update(update.feature, update.max_version_level, kind)
