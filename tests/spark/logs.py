@@ -19,10 +19,12 @@ def put(
     key: bytes | None = None,
     timestamp_ms: int | None = None,
     headers: Headers | None = None,
-    **settings: str,
+    compression: str = "none",
 ) -> None:
     """Acknowledged when it returns."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, **settings})
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, "compression.type": compression}
+    )
     for value in values:
         producer.produce(
             topic,

@@ -53,7 +53,7 @@ def test_every_compression_and_append_time_are_read(spark: SparkSession, broker:
     broker.create_topic("packed", config={"message.timestamp.type": "LogAppendTime"})
     codecs = ["none", "gzip", "snappy", "lz4", "zstd"]
     for codec in codecs:
-        put(broker, "packed", [f"{codec} {number}" for number in range(50)], **{"compression.type": codec})
+        put(broker, "packed", [f"{codec} {number}" for number in range(50)], compression=codec)
     rows = batch(spark, broker, subscribe="packed").orderBy("offset").collect()
     assert [bytes(row.value).decode() for row in rows] == [
         f"{codec} {number}" for codec in codecs for number in range(50)

@@ -68,6 +68,8 @@ class FetchedBatch(NamedTuple):
 
 
 class Fetched(NamedTuple):
+    first_offset: int
+    """What was asked for. The first batch may hold records before it."""
     batches: list[FetchedBatch]
     next_offset: int
     """Where the next fetch begins."""
@@ -96,7 +98,7 @@ class PartitionReader:
         wanted = _CommittedOnly(data.aborted_transactions or []) if self._settings.read_committed else None
         for position, header in self._walk(view):
             if header.base_offset >= end_offset:
-                return Fetched(batches, max(next_offset, end_offset), True)
+                return Fetched(offset, batches, max(next_offset, end_offset), True)
             if self._settings.check_crcs and not crc_is_valid(view, position, header):
                 raise CorruptData(f"the batch at offset {header.base_offset} of {self._at} is damaged")
             next_offset = header.next_offset
@@ -107,8 +109,8 @@ class PartitionReader:
                 batches.append(FetchedBatch(view, position, header))
         if next_offset > offset:
             self._idle = 0
-            return Fetched(batches, next_offset, next_offset >= end_offset)
-        return Fetched([], offset, not is_throttled and self._is_exhausted(data, end_offset))
+            return Fetched(offset, batches, next_offset, next_offset >= end_offset)
+        return Fetched(offset, [], offset, not is_throttled and self._is_exhausted(data, end_offset))
 
     def _walk(self, view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
         try:
@@ -130,11 +132,16 @@ class PartitionReader:
         def attempt() -> tuple[PartitionData, bool]:
             return self._cluster.use_leader(*self._at, self._question(offset))
 
-        data, is_throttled = self._cluster.retrying(
-            attempt,
-            lambda outcome: _retried(outcome[0]),
-            doing=f"fetch from partition {self._at.partition} of topic {self._at.topic}",
-        )
+        try:
+            data, is_throttled = self._cluster.retrying(
+                attempt,
+                lambda outcome: _retried(outcome[0]),
+                doing=f"fetch from partition {self._at.partition} of topic {self._at.topic}",
+            )
+        except BrokerRefused as refused:
+            if refused.code not in _GONE_TOPIC:
+                raise
+            raise TopicGone(f"topic {self._at.topic} is not there any more") from refused
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             start = data.log_start_offset if data.log_start_offset >= 0 else None
             raise OffsetGone(self._at, offset, start)

@@ -23,7 +23,6 @@ ArrowSchema: TypeAlias = Any
 ROWS_MAX: Final = 20_000
 BYTES_MAX: Final = 4 * 1024 * 1024
 _APPEND_TIME: Final = 1
-_NO_END: Final = 1 << 63
 _ANY_TIME: Final = Bounds()
 
 
@@ -40,25 +39,26 @@ class _Row(NamedTuple):
 class ArrowBatches:
     """Collects rows of one partition; `schema` is that of the source, with or without headers."""
 
-    def __init__(self, at: TopicPartition, schema: ArrowSchema, offsets: Bounds, times_us: Bounds) -> None:
+    def __init__(
+        self, at: TopicPartition, schema: ArrowSchema, end: int, times_us: Bounds = _ANY_TIME
+    ) -> None:
         self._at = at
         self._schema = schema
         self._with_headers = "headers" in schema.names
-        self._start = offsets.first or 0
-        self._end = _NO_END if offsets.end is None else offsets.end
+        self._end = end
         self._times_us = times_us
         self._rows: list[Any] = []
         self._types: list[tuple[int, int]] = []
         self._size = 0
 
-    def add(self, batch: FetchedBatch) -> Iterator[ArrowBatch]:
-        """The Arrow batches that are full with it."""
+    def add(self, batch: FetchedBatch, first: int) -> Iterator[ArrowBatch]:
+        """The Arrow batches that are full with it; records before offset `first` are not wanted."""
         header = batch.header
         if self._times_us.first is not None and header.max_timestamp_ms * 1000 < self._times_us.first:
             return
         rows = _decoded(batch)
-        if header.base_offset < self._start or header.next_offset > self._end:
-            rows = [row for row in rows if self._start <= row.offset < self._end]
+        if header.base_offset < first or header.next_offset > self._end:
+            rows = [row for row in rows if first <= row.offset < self._end]
         self._rows += rows
         self._types.append((len(rows), _APPEND_TIME if header.is_log_append_time else 0))
         self._size += header.size_bytes

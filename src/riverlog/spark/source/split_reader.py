@@ -31,10 +31,10 @@ def read_split(
         if split.introduction is not None and (query := running_query()) is not None:
             introduce(cluster, split, query)
         reader = PartitionReader(cluster, split.at, options.reading, topic_id=split.topic_id)
-        arrow = ArrowBatches(split.at, schema, Bounds(split.start, split.end), times_us)
+        arrow = ArrowBatches(split.at, schema, split.end, times_us)
         for fetched in _fetches(cluster, reader, options, split):
             for batch in fetched.batches:
-                yield from arrow.add(batch)
+                yield from arrow.add(batch, fetched.first_offset)
         yield from arrow.rest()
 
 
@@ -45,10 +45,10 @@ def _fetches(
         try:
             return reader.fetch(offset, split.end)
         except OffsetGone as gone:
-            return Fetched([], _after_loss(cluster, options, split, offset, gone), False)
+            return Fetched(offset, [], _after_loss(cluster, options, split, offset, gone), False)
         except TopicGone as gone:
             _lost(options, DataLoss(split.at, offset, split.end, str(gone)))
-            return Fetched([], split.end, True)
+            return Fetched(offset, [], split.end, True)
 
     with ThreadPoolExecutor(1, "riverlog-fetch") as ahead:
         coming = ahead.submit(fetch, split.start)

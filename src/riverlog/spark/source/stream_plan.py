@@ -74,10 +74,9 @@ class StreamPlan:
 
     def splits(self, start: Offsets, end: Offsets) -> list[Split]:
         """One or more for each partition that has something between the two."""
-        ranges = self._ranges(start, end)
-        selected = self._selected or self._look()
+        selected = self._look()
         splits = plan_splits(
-            ranges,
+            self._ranges(selected, start, end),
             selected.topic_ids,
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
@@ -114,8 +113,7 @@ class StreamPlan:
             self._first_offsets.update(earliest(self._cluster, [at]))
         return self._first_offsets[at]
 
-    def _ranges(self, start: Offsets, end: Offsets) -> list[Range]:
-        selected = self._look_sometimes()
+    def _ranges(self, selected: Selected, start: Offsets, end: Offsets) -> list[Range]:
         there = [at for at in end if at in set(selected.partitions)]
         for at in end:
             begin = start.get(at, 0)
