@@ -3,8 +3,7 @@
 Spark looks this class up by the package `pyspark_riverlog`, in the interpreter that `PYSPARK_PYTHON` names.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
-
-_SINK: Final = "riverlog.spark.sink"
 
 
 class RiverlogDataSource(DataSource):
@@ -56,12 +53,12 @@ class RiverlogDataSource(DataSource):
 
     @plainly
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
-        writer: DataSourceWriter = import_module(_SINK).make_writer(self.options, schema, overwrite)
-        return writer
+        from riverlog.spark.sink import make_writer
+
+        return make_writer(self.options, schema, overwrite)
 
     @plainly
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":  # noqa: N802
-        writer: DataSourceStreamWriter = import_module(_SINK).make_stream_writer(
-            self.options, schema, overwrite
-        )
-        return writer
+        from riverlog.spark.sink import make_stream_writer
+
+        return make_stream_writer(self.options, schema, overwrite)
