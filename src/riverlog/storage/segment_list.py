@@ -5,6 +5,7 @@ that a consumer at the tail needs neither index nor read to find its place. Ther
 segment, the last one. Not here: what may be read (high watermark, log start); the caller bounds it.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -35,8 +36,8 @@ class SegmentList:
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
         self._base_offsets = [segment.base_offset for segment in self._segments]
-        self._recent_offsets: list[int] = []
-        self._recent_positions: list[int] = []
+        self._recent_offsets = array("q")  # As lists they would be the largest part of a small log.
+        self._recent_positions = array("q")
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -110,7 +111,7 @@ class SegmentList:
             del offsets[:-_RECENT_KEPT], positions[:-_RECENT_KEPT]
 
     def forget_recent(self) -> None:
-        self._recent_offsets, self._recent_positions = [], []
+        self._recent_offsets, self._recent_positions = array("q"), array("q")
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """Batches from the one that holds `offset`, below `end_offset`. Never splits a batch."""
