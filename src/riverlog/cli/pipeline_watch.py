@@ -30,7 +30,11 @@ class Watcher(Protocol):
 @contextmanager
 def watching() -> Iterator[Watcher]:
     if not sys.stderr.isatty():
-        yield LogLines()
+        lines = LogLines()
+        try:
+            yield lines
+        finally:
+            lines.tell()
         return
     from rich.console import Console
     from rich.live import Live
@@ -45,21 +49,23 @@ class LogLines:
     def __init__(self) -> None:
         self._due = 0.0
         self._told: dict[str, int] = {}
+        self._flows: Sequence[FlowProgress] = ()
 
     def say(self, text: str) -> None:
         _stamped(text)
 
     def show(self, flows: "Sequence[FlowProgress]") -> None:
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + _LINE_EVERY_S
-        self.tell(flows)
+        self._flows = flows
+        if time.monotonic() >= self._due and self.tell():
+            self._due = time.monotonic() + _LINE_EVERY_S
 
-    def tell(self, flows: "Sequence[FlowProgress]") -> None:
-        for each in flows:
-            if each.batches != self._told.get(each.flow, 0):
-                self._told[each.flow] = each.batches
-                _stamped(line(each))
+    def tell(self) -> bool:
+        """Whether there was anything new."""
+        news = [each for each in self._flows if each.batches != self._told.get(each.flow, 0)]
+        for each in news:
+            self._told[each.flow] = each.batches
+            _stamped(line(each))
+        return bool(news)
 
 
 class LiveTable:

@@ -6,20 +6,28 @@ has been read. An observation counts the rows that go out, which sinks written i
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable, Table, TemporaryView
 from pyspark.sql import functions
 from pyspark.sql.types import StructType
 
 from riverlog.spark.pipelines.checkpoints import CheckpointStore
 from riverlog.spark.pipelines.definitions import PythonFlow
+from riverlog.spark.pipelines.failures import PipelineError, one_line
 from riverlog.spark.pipelines.graph import StreamingFlow
 from riverlog.spark.pipelines.progress import OBSERVED, ROWS_OUT
 from riverlog.spark.pipelines.project import Project
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+
+
+_CATALOG_THAT_LASTS: Final = (
+    "if it is left over from an earlier run, give the project a catalog that lasts, such as the "
+    "configuration spark.sql.catalogImplementation: hive"
+)
 
 
 class LongLivedQueries:
@@ -69,7 +77,12 @@ class LongLivedQueries:
             writer = writer.partitionedBy(*(functions.col(name) for name in table.partition_cols))
         if table.cluster_by:
             writer = writer.clusterBy(*table.cluster_by)
-        writer.create()
+        try:
+            writer.create()
+        except PySparkException as error:
+            raise PipelineError(
+                f"the table {table.name} cannot be created: {one_line(error)}", remedy=_CATALOG_THAT_LASTS
+            ) from error
 
     def _target_path(self, target: Sink | StreamingTable) -> tuple[str, ...]:
         if isinstance(target, Sink):
