@@ -12,7 +12,7 @@ from riverlog.coordinator.groups.committed import Committed, unpack
 from riverlog.coordinator.groups.offset_records import commit_record, read_key, read_value, tombstone
 from riverlog.coordinator.hashing import partition_for
 from riverlog.coordinator.records_format.classic_groups import GroupMetadataValue
-from riverlog.coordinator.records_format.consumer_groups import (
+from riverlog.coordinator.records_format.consumer_members import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
 )

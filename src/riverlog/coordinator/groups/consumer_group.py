@@ -13,7 +13,7 @@ from riverlog.coordinator.groups import consumer_records as records
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer_member import ConsumerMember, Epochs, MemberState
 from riverlog.coordinator.groups.consumer_records import Resolved
-from riverlog.coordinator.records_format import consumer_groups as layouts
+from riverlog.coordinator.records_format import consumer_assignments, consumer_groups, consumer_members
 from riverlog.wire.schema import Message
 
 _FIRST_EPOCH = 1
@@ -108,21 +108,21 @@ class ConsumerGroup:
     def replay(self, key: Message, value: Message | None) -> None:
         """Take over one record; a value of None is a tombstone."""
         match key:
-            case layouts.ConsumerGroupMetadataKey():
+            case consumer_groups.ConsumerGroupMetadataKey():
                 self._replay_epoch(value)
-            case layouts.ConsumerGroupTargetAssignmentMetadataKey():
+            case consumer_assignments.ConsumerGroupTargetAssignmentMetadataKey():
                 self._replay_target_epoch(value)
-            case layouts.ConsumerGroupMemberMetadataKey(member_id=member_id):
+            case consumer_members.ConsumerGroupMemberMetadataKey(member_id=member_id):
                 self._replay_subscription(member_id, value)
-            case layouts.ConsumerGroupTargetAssignmentMemberKey(member_id=member_id):
-                if isinstance(value, layouts.ConsumerGroupTargetAssignmentMemberValue):
+            case consumer_assignments.ConsumerGroupTargetAssignmentMemberKey(member_id=member_id):
+                if isinstance(value, consumer_assignments.ConsumerGroupTargetAssignmentMemberValue):
                     self.targets[member_id] = records.targeted(value)
                 else:
                     self.targets.pop(member_id, None)
-            case layouts.ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
+            case consumer_assignments.ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
                 self._replay_assignment(member_id, value)
-            case layouts.ConsumerGroupRegularExpressionKey(regular_expression=expression):
-                if isinstance(value, layouts.ConsumerGroupRegularExpressionValue):
+            case consumer_groups.ConsumerGroupRegularExpressionKey(regular_expression=expression):
+                if isinstance(value, consumer_groups.ConsumerGroupRegularExpressionValue):
                     self.regexes[expression] = Resolved(
                         tuple(value.topics), value.version, value.timestamp_ms
                     )
@@ -132,20 +132,20 @@ class ConsumerGroup:
                 pass  # Partition metadata, as Kafka wrote it before 4.1; the hash has taken its place.
 
     def _replay_epoch(self, value: Message | None) -> None:
-        if isinstance(value, layouts.ConsumerGroupMetadataValue):
+        if isinstance(value, consumer_groups.ConsumerGroupMetadataValue):
             self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
         else:
             self.epoch, self.metadata_hash = _FIRST_EPOCH, 0
 
     def _replay_target_epoch(self, value: Message | None) -> None:
-        if isinstance(value, layouts.ConsumerGroupTargetAssignmentMetadataValue):
+        if isinstance(value, consumer_assignments.ConsumerGroupTargetAssignmentMetadataValue):
             self.target_epoch, self.targeted_ms = value.assignment_epoch, value.assignment_timestamp_ms
         else:
             self.target_epoch, self.targeted_ms = _FIRST_EPOCH, 0
 
     def _replay_subscription(self, member_id: str, value: Message | None) -> None:
         old = self.members.get(member_id)
-        if isinstance(value, layouts.ConsumerGroupMemberMetadataValue):
+        if isinstance(value, consumer_members.ConsumerGroupMemberMetadataValue):
             new = records.subscribed(old or ConsumerMember(member_id), value)
             self.members[member_id] = new
             if new.instance_id is not None:
@@ -158,10 +158,10 @@ class ConsumerGroup:
 
     def _replay_assignment(self, member_id: str, value: Message | None) -> None:
         old = self.members.get(member_id)
-        if isinstance(value, layouts.ConsumerGroupCurrentMemberAssignmentValue):
+        if isinstance(value, consumer_assignments.ConsumerGroupCurrentMemberAssignmentValue):
             new = records.assigned(old or ConsumerMember(member_id), value)
         elif old is not None:
-            new = records.assigned(old, layouts.ConsumerGroupCurrentMemberAssignmentValue())
+            new = records.assigned(old, consumer_assignments.ConsumerGroupCurrentMemberAssignmentValue())
         else:
             return
         if old is not None:

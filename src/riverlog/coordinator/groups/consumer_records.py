@@ -12,7 +12,7 @@ from uuid import UUID
 from riverlog.coordinator.effects import CoordinatorRecord
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer_member import ClassicPart, ConsumerMember, Epochs, MemberState
-from riverlog.coordinator.records_format import consumer_groups as layouts
+from riverlog.coordinator.records_format import consumer_assignments, consumer_groups, consumer_members
 from riverlog.coordinator.records_format.formats import GroupRecord, record
 from riverlog.wire.schema import Message
 
@@ -37,8 +37,8 @@ class Resolved(NamedTuple):
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Written:
     return Written(
         GroupRecord.CONSUMER_GROUP_METADATA,
-        layouts.ConsumerGroupMetadataKey(group_id=group_id),
-        layouts.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
+        consumer_groups.ConsumerGroupMetadataKey(group_id=group_id),
+        consumer_groups.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
     )
 
 
@@ -46,8 +46,8 @@ def subscription(group_id: str, member: ConsumerMember) -> Written:
     classic = member.classic
     return Written(
         GroupRecord.CONSUMER_GROUP_MEMBER_METADATA,
-        layouts.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
-        layouts.ConsumerGroupMemberMetadataValue(
+        consumer_members.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
+        consumer_members.ConsumerGroupMemberMetadataValue(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
             client_id=member.client_id,
@@ -58,10 +58,10 @@ def subscription(group_id: str, member: ConsumerMember) -> Written:
             server_assignor=member.assignor,
             classic_member_metadata=None
             if classic is None
-            else layouts.ClassicMemberMetadata(
+            else consumer_members.ClassicMemberMetadata(
                 session_timeout_ms=classic.session_timeout_ms,
                 supported_protocols=[
-                    layouts.ClassicMemberProtocol(name=name, metadata=metadata)
+                    consumer_members.ClassicMemberProtocol(name=name, metadata=metadata)
                     for name, metadata in classic.protocols
                 ],
             ),
@@ -69,7 +69,9 @@ def subscription(group_id: str, member: ConsumerMember) -> Written:
     )
 
 
-def subscribed(member: ConsumerMember, value: layouts.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+def subscribed(
+    member: ConsumerMember, value: consumer_members.ConsumerGroupMemberMetadataValue
+) -> ConsumerMember:
     """The member with what a record says of its subscription."""
     classic = value.classic_member_metadata
     return replace(
@@ -94,8 +96,10 @@ def subscribed(member: ConsumerMember, value: layouts.ConsumerGroupMemberMetadat
 def current_assignment(group_id: str, member: ConsumerMember) -> Written:
     return Written(
         GroupRecord.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        layouts.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
-        layouts.ConsumerGroupCurrentMemberAssignmentValue(
+        consumer_assignments.ConsumerGroupCurrentMemberAssignmentKey(
+            group_id=group_id, member_id=member.member_id
+        ),
+        consumer_assignments.ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=member.epoch,
             previous_member_epoch=member.previous_epoch,
             state=member.state,
@@ -106,7 +110,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> Written:
 
 
 def assigned(
-    member: ConsumerMember, value: layouts.ConsumerGroupCurrentMemberAssignmentValue
+    member: ConsumerMember, value: consumer_assignments.ConsumerGroupCurrentMemberAssignmentValue
 ) -> ConsumerMember:
     """The member with what a record says of where it stands."""
     known = value.state in (0, 1, 2)
@@ -123,8 +127,8 @@ def assigned(
 def target_epoch(group_id: str, epoch: int, assigned_ms: int) -> Written:
     return Written(
         GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-        layouts.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
-        layouts.ConsumerGroupTargetAssignmentMetadataValue(
+        consumer_assignments.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        consumer_assignments.ConsumerGroupTargetAssignmentMetadataValue(
             assignment_epoch=epoch, assignment_timestamp_ms=assigned_ms
         ),
     )
@@ -133,17 +137,17 @@ def target_epoch(group_id: str, epoch: int, assigned_ms: int) -> Written:
 def target(group_id: str, member_id: str, assignment: Assignment) -> Written:
     return Written(
         GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        layouts.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-        layouts.ConsumerGroupTargetAssignmentMemberValue(
+        consumer_assignments.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        consumer_assignments.ConsumerGroupTargetAssignmentMemberValue(
             topic_partitions=[
-                layouts.TargetTopicPartitions(topic_id=topic, partitions=list(indexes))
+                consumer_assignments.TargetTopicPartitions(topic_id=topic, partitions=list(indexes))
                 for topic, indexes in sorted(assignment.items())
             ]
         ),
     )
 
 
-def targeted(value: layouts.ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+def targeted(value: consumer_assignments.ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
     return {
         each.topic_id: tuple(sorted(each.partitions))
         for each in value.topic_partitions
@@ -154,10 +158,10 @@ def targeted(value: layouts.ConsumerGroupTargetAssignmentMemberValue) -> Assignm
 def regex(group_id: str, expression: str, resolved: Resolved | None) -> Written:
     return Written(
         GroupRecord.CONSUMER_GROUP_REGULAR_EXPRESSION,
-        layouts.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
+        consumer_groups.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression),
         None
         if resolved is None
-        else layouts.ConsumerGroupRegularExpressionValue(
+        else consumer_groups.ConsumerGroupRegularExpressionValue(
             topics=list(resolved.topics), version=resolved.version, timestamp_ms=resolved.resolved_ms
         ),
     )
@@ -169,17 +173,17 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Written, ...]:
     return (
         Written(
             GroupRecord.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-            layouts.ConsumerGroupCurrentMemberAssignmentKey(**of_member),
+            consumer_assignments.ConsumerGroupCurrentMemberAssignmentKey(**of_member),
             None,
         ),
         Written(
             GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-            layouts.ConsumerGroupTargetAssignmentMemberKey(**of_member),
+            consumer_assignments.ConsumerGroupTargetAssignmentMemberKey(**of_member),
             None,
         ),
         Written(
             GroupRecord.CONSUMER_GROUP_MEMBER_METADATA,
-            layouts.ConsumerGroupMemberMetadataKey(**of_member),
+            consumer_members.ConsumerGroupMemberMetadataKey(**of_member),
             None,
         ),
     )
@@ -189,18 +193,20 @@ def group_tombstones(group_id: str) -> tuple[Written, ...]:
     return (
         Written(
             GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-            layouts.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+            consumer_assignments.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
             None,
         ),
         Written(
-            GroupRecord.CONSUMER_GROUP_METADATA, layouts.ConsumerGroupMetadataKey(group_id=group_id), None
+            GroupRecord.CONSUMER_GROUP_METADATA,
+            consumer_groups.ConsumerGroupMetadataKey(group_id=group_id),
+            None,
         ),
     )
 
 
-def _told(partitions: Epochs) -> list[layouts.CurrentTopicPartitions]:
+def _told(partitions: Epochs) -> list[consumer_assignments.CurrentTopicPartitions]:
     return [
-        layouts.CurrentTopicPartitions(
+        consumer_assignments.CurrentTopicPartitions(
             topic_id=topic,
             partitions=sorted(epochs),
             assignment_epochs=[epochs[index] for index in sorted(epochs)],
@@ -209,7 +215,7 @@ def _told(partitions: Epochs) -> list[layouts.CurrentTopicPartitions]:
     ]
 
 
-def _read(told: list[layouts.CurrentTopicPartitions], member_epoch: int) -> Epochs:
+def _read(told: list[consumer_assignments.CurrentTopicPartitions], member_epoch: int) -> Epochs:
     """Records of older versions do not tell epochs: the member's own is the safe bound."""
     read: dict[UUID, Mapping[int, int]] = {}
     for each in told:

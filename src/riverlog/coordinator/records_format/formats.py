@@ -10,7 +10,14 @@ from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
 from riverlog.coordinator.effects import CoordinatorRecord
-from riverlog.coordinator.records_format import classic_groups, consumer_groups, offset_commits, transactions
+from riverlog.coordinator.records_format import (
+    classic_groups,
+    consumer_assignments,
+    consumer_groups,
+    consumer_members,
+    offset_commits,
+    transactions,
+)
 from riverlog.model.disk import ReadableBuffer
 from riverlog.wire.codec import MalformedMessage, decode, encode_into
 from riverlog.wire.schema import Message
@@ -58,19 +65,19 @@ GROUP_FORMATS: Final[Mapping[int, Format]] = {
         consumer_groups.ConsumerGroupPartitionMetadataKey, consumer_groups.ConsumerGroupPartitionMetadataValue
     ),
     GroupRecord.CONSUMER_GROUP_MEMBER_METADATA: Format(
-        consumer_groups.ConsumerGroupMemberMetadataKey, consumer_groups.ConsumerGroupMemberMetadataValue
+        consumer_members.ConsumerGroupMemberMetadataKey, consumer_members.ConsumerGroupMemberMetadataValue
     ),
     GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: Format(
-        consumer_groups.ConsumerGroupTargetAssignmentMetadataKey,
-        consumer_groups.ConsumerGroupTargetAssignmentMetadataValue,
+        consumer_assignments.ConsumerGroupTargetAssignmentMetadataKey,
+        consumer_assignments.ConsumerGroupTargetAssignmentMetadataValue,
     ),
     GroupRecord.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: Format(
-        consumer_groups.ConsumerGroupTargetAssignmentMemberKey,
-        consumer_groups.ConsumerGroupTargetAssignmentMemberValue,
+        consumer_assignments.ConsumerGroupTargetAssignmentMemberKey,
+        consumer_assignments.ConsumerGroupTargetAssignmentMemberValue,
     ),
     GroupRecord.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: Format(
-        consumer_groups.ConsumerGroupCurrentMemberAssignmentKey,
-        consumer_groups.ConsumerGroupCurrentMemberAssignmentValue,
+        consumer_assignments.ConsumerGroupCurrentMemberAssignmentKey,
+        consumer_assignments.ConsumerGroupCurrentMemberAssignmentValue,
     ),
     GroupRecord.CONSUMER_GROUP_REGULAR_EXPRESSION: Format(
         consumer_groups.ConsumerGroupRegularExpressionKey, consumer_groups.ConsumerGroupRegularExpressionValue
