@@ -40,7 +40,11 @@ def decode(cls: type[M], version: int, data: ReadableBuffer, start: int = 0) -> 
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of a message. Values in fields that the version lacks are left out."""
+    """The bytes of a message. Values in fields that the version lacks are left out.
+
+    Kafka's own code refuses such a value, unless its schema calls the field ignorable. The tables here do not
+    say which fields are: whoever sends a request picks a version that can say all that is meant.
+    """
     out = bytearray()
     encode_into(out, message, version)
     return bytes(out)
