@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +25,23 @@ Tool = Callable[..., str]
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     data_dir = tmp_path_factory.mktemp("data")
-    command = [str(RIVERLOG), "serve", "--data-dir", str(data_dir), "--listen", "127.0.0.1:0"]
+    with serving(data_dir, "--data-dir", str(data_dir)) as running:
+        yield running
+
+
+@contextmanager
+def serving(data_dir: Path, *options: str) -> Iterator[Server]:
+    command = [str(RIVERLOG), "serve", "--listen", "127.0.0.1:0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process.stdout:
         ready = process.stdout.readline().strip()
-        yield Server(ready.rpartition(" ")[2], data_dir)
-        process.terminate()
-        assert process.wait(timeout=30) == 0
+        try:
+            yield Server(ready.rpartition(" ")[2], data_dir)
+        finally:
+            process.terminate()
+            code = process.wait(timeout=30)
+    assert code == 0
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,10 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
-from interop.conftest import KAFKA, Server, Tool
+from interop.conftest import KAFKA, Server, Tool, serving
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
@@ -12,6 +13,9 @@ REASSIGNMENT = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 ACLS = "org.apache.kafka.tools.AclCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
+OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 METRICS = "org.apache.kafka.tools.ClientMetricsCommand"
 
 
@@ -42,6 +46,44 @@ def test_kafka_reassign_partitions_puts_partitions_where_they_are(
     verified = tool(REASSIGNMENT, *at, "--verify", *from_file)
     assert "Reassignment of partition reassigned-0 is completed." in verified
     assert "No partition reassignments found." in tool(REASSIGNMENT, *at, "--list")
+
+
+def test_kafka_reassign_partitions_moves_a_replica_to_another_directory(tool: Tool, tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with serving(tmp_path, "--set", f"log.dirs={','.join(paths)}") as server:
+        at = ("--bootstrap-server", server.bootstrap)
+        tool(TOPICS, *at, "--create", "--topic", "moved")
+        sent = ("--topic", "moved", "--num-records", "20000", "--record-size", "100", "--throughput", "-1")
+        tool(PERFORMANCE, *sent, "--command-property", f"bootstrap.servers={server.bootstrap}")
+        (home,) = [path for path in paths if (Path(path) / "moved-0").exists()]
+        there = next(path for path in paths if path != home)
+        node = int(_node(tool(TOPICS, *at, "--describe", "--topic", "moved")))
+        partition = {"topic": "moved", "partition": 0, "replicas": [node], "log_dirs": [there]}
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+        from_file = ("--reassignment-json-file", str(plan))
+        slowly = ("--replica-alter-log-dirs-throttle", "1000000")
+        started = tool(REASSIGNMENT, *at, "--execute", *from_file, *slowly)
+        assert f"Successfully started moving log directory to {there} for replica moved-0" in started
+        deadline = time.monotonic() + 60
+        while "is completed" not in (verified := tool(REASSIGNMENT, *at, "--verify", *from_file)):
+            assert time.monotonic() < deadline, verified
+        assert (Path(there) / "moved-0").exists()
+        assert tool(OFFSETS, *at, "--topic", "moved").strip() == "moved:0:20000"
+
+
+def test_kafka_features_lowers_and_raises(server: Server, tool: Tool) -> None:
+    at = ("--bootstrap-server", server.bootstrap)
+    level = "transaction.version"
+    assert "downgraded to 1" in tool(FEATURES, *at, "downgrade", "--feature", f"{level}=1")
+    assert "upgraded to 2" in tool(FEATURES, *at, "upgrade", "--feature", f"{level}=2")
+
+
+def test_kafka_metadata_quorum_is_told_that_there_is_none(server: Server) -> None:
+    command = [str(KAFKA), "run", QUORUM, "--bootstrap-server", server.bootstrap, "describe", "--status"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode != 0
+    assert "UnsupportedVersionException" in answer.stdout + answer.stderr
 
 
 def test_kafka_features_describes_what_is_in_force(server: Server, tool: Tool) -> None:
