@@ -21,7 +21,7 @@ CASES = {
     "groups": "1,000 members that stay, 50 that rebalance",
     "transactions": "transactions of 100 records from one client",
     "spark_source": "rows that one Spark core reads, beside Spark's own connector",
-    "spark_sink": "rows per second and core into a topic from Spark",
+    "spark_sink": "rows that one Spark core writes, beside Spark's own connector",
     "recovery": "reopening 10 GB after kill -9",
 }
 
