@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka import TopicPartition as At
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
@@ -285,3 +285,23 @@ def test_progress_is_committed_to_the_group_that_was_asked_for(broker: Broker, t
     [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("progress")]).values()
     partitions = found.result(10).topic_partitions
     assert {at.partition: at.offset for at in partitions} == {0: 3, 1: 3}
+
+
+def test_available_now_notices_what_was_lost_before_it_began(broker: Broker, topic: str) -> None:
+    stream = reader(broker, subscribe=topic)
+    stream.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLoss, match=r"offsets 10 to 11 of partition 1 .*the log now ends at 10"):
+        stream.latestOffset(offsets(topic, 10, 12), ALL)
+
+
+def test_a_stream_that_turns_to_committed_records_waits_where_it_was(broker: Broker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"open-{topic}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush(30)
+    stream = reader(broker, subscribe=topic, kafka_isolation_level="read_committed")
+    start = offsets(topic, 11, 10)
+    assert stream.latestOffset(start, ALL) == start
+    producer.commit_transaction(30)
+    assert stream.latestOffset(start, ALL) == offsets(topic, 12, 10)

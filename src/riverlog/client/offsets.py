@@ -152,6 +152,13 @@ def _by_leader(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict
     return leaders
 
 
+def _is_new(cluster: Cluster, at: TopicPartition, code: int) -> bool:
+    """A leader may hear of a new partition later than the clients do."""
+    if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return False
+    return at.partition in cluster.topics([at.topic])[at.topic].partitions
+
+
 def _ask_leader(
     cluster: Cluster,
     partitions: list[TopicPartition],
@@ -184,8 +191,8 @@ def _ask_leader(
             at = TopicPartition(topic.name, each.partition_index)
             if each.error_code == ErrorCode.NONE:
                 found[at] = each.offset if each.offset >= 0 else None
-            elif each.error_code in MOVED:
-                failed = each.error_code, at
+            elif each.error_code in MOVED or _is_new(cluster, at, each.error_code):
+                failed = ErrorCode.LEADER_NOT_AVAILABLE, at
             else:
                 raise BrokerRefused(
                     f"offsets of partition {at.partition} of topic {at.topic}", each.error_code

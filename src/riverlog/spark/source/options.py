@@ -35,6 +35,8 @@ from riverlog.spark.source.places import (
     partitions_of,
 )
 
+FETCH_BYTES_MAX: Final = 50 * 1024 * 1024
+"""Two of these are in memory at once."""
 DEFAULT_GROUP_PREFIX: Final = "riverlog-spark"
 _KAFKA_KEYS: Final = frozenset(
     {
@@ -203,9 +205,10 @@ def _reading(connection: Connection) -> ReadSettings:
     default = ReadSettings()
     isolation = connection.text("isolation.level", "read_uncommitted", ["read_uncommitted", "read_committed"])
     asked = connection.number("max.partition.fetch.bytes", default.partition_bytes, 1)
+    most = connection.number("fetch.max.bytes", FETCH_BYTES_MAX, 1)
     return ReadSettings(
         read_committed=isolation == "read_committed",
-        partition_bytes=min(asked, connection.number("fetch.max.bytes", 50 * 1024 * 1024, 1)),
+        partition_bytes=min(asked, most, FETCH_BYTES_MAX),
         wait_ms=connection.number("fetch.max.wait.ms", default.wait_ms, 1),
         check_crcs=connection.flag("check.crcs", True),
     )

@@ -7,7 +7,6 @@ and are gone are data loss: an error, or a warning when the user has allowed it.
 
 import logging
 import time
-from collections.abc import Mapping
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -46,24 +45,19 @@ class StreamPlan:
 
     def stop_at_present_ends(self) -> None:
         """From now on as if nothing more came."""
-        self._targets = self._ends({})
+        self._targets = self._ends()
 
     def newest(self) -> Offsets:
         """Where the partitions end now, whatever the limits."""
-        return self._ends({}) if self._targets is None else self._targets
+        return self._ends() if self._targets is None else self._targets
 
     def next_end(self, start: Offsets, rows_min: int | None, rows_max: int | None) -> Offsets:
         """The end of the next batch, which is `start` when there is to be none."""
         # Spark asks for more only when the batches up to here are done.
         self.finished(start)
-        if self._targets is None:
-            ends = self._ends(start)
-        else:
-            ends = {
-                **self._targets,
-                **{at: offset for at, offset in start.items() if at not in self._targets},
-            }
+        if self._targets is not None:
             rows_min = None
+        ends = self._checked(start, self.newest())
         begins = {at: start[at] if at in start else self._first(at) for at in ends}
         waiting = sum(max(0, end - begins[at]) for at, end in ends.items())
         if rows_min is not None and waiting < rows_min and not self._has_waited_enough():
@@ -90,8 +84,8 @@ class StreamPlan:
     def _has_waited_enough(self) -> bool:
         return time.monotonic() - self._last_batch_at >= self._options.max_trigger_delay_s
 
-    def _ends(self, start: Mapping[TopicPartition, int]) -> Offsets:
-        """Of all partitions that there are; those that `start` knows have not gone backwards unnoticed."""
+    def _ends(self) -> Offsets:
+        """Of all partitions that there are."""
         selected = self._look_sometimes()
         committed = self._options.reading.read_committed
         try:
@@ -100,12 +94,20 @@ class StreamPlan:
             # Something was deleted since the last look.
             selected = self._look()
             ends = latest(self._cluster, selected.partitions, read_committed=committed)
-        for at, offset in start.items():
-            if at not in ends:
-                self._lost(DataLoss(at, offset, None, "the partition is not there any more"))
-            elif ends[at] < offset:
-                self._lost(DataLoss(at, ends[at], offset, f"the log now ends at {ends[at]}"))
         return ends
+
+    def _checked(self, start: Offsets, ends: Offsets) -> Offsets:
+        """The ends, when nothing that `start` knows has gone or gone backwards."""
+        for at in sorted(start.keys() - ends.keys()):
+            self._lost(DataLoss(at, start[at], None, "the partition is not there any more"))
+        back = [at for at in ends if at in start and ends[at] < start[at]]
+        # Where a stream of all records has been, one of committed records has to wait for the others.
+        logs = latest(self._cluster, back, read_committed=False)
+        for at in back:
+            if logs[at] < start[at]:
+                self._lost(DataLoss(at, logs[at], start[at], f"the log now ends at {logs[at]}"))
+        waiting = {at: start[at] for at in back if logs[at] >= start[at]}
+        return {**ends, **waiting}
 
     def _first(self, at: TopicPartition) -> int:
         """Where a partition begins that the checkpoint does not know: new ones are read whole."""
