@@ -19,7 +19,15 @@ from benchmarks.compare.throughput import SIZES, Consume, LoadedMemory, Produce
 CODECS = ("lz4", "zstd")
 CONNECTIONS = (1, 8, 64, 256, 1_000)
 PARTITIONS = (1, 10, 100, 1_000)  # And the four of the baseline.
-WARM_UP = (Produce("1KB"), Produce("100B"), Consume("1KB"), SmallRequests(8), Paced(10_000), Transactions())
+WARM_UP = (
+    Produce("1KB"),
+    Produce("100B"),
+    Consume("1KB"),
+    SmallRequests(8),
+    Paced(10_000),
+    Transactions(),
+    ConsumerJoin(),
+)
 FIXED_S = 60.0  # Starting, stopping, warming up, the machine's limits.
 BETWEEN_S = 0.3  # Making and removing a topic.
 
