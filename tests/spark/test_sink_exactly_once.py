@@ -268,8 +268,15 @@ def test_without_two_phase_commit_a_decided_transaction_that_timed_out_is_loud()
         eventually(lambda: not open_transactions(broker, "q"))
         again = run_task(options, [b"a"], query="q", run="run2")
         assert again.is_skipped
+        with pytest.raises(EpochLost, match=r"epoch 0 of query q.*acceptLostEpoch=0"):
+            run_commit(options, [again])
         with pytest.raises(EpochLost, match="epoch 0 of query q"):
             run_commit(options, [again])
+        with Cluster(options.client) as cluster:
+            EpochCommit(cluster, "q", "run2", 0, [again], is_stream=True, accepted_epoch=0).commit()
+        patient = options_for(broker, "t")
+        run_commit(patient, [run_task(patient, [b"b"], query="q", run="run2", epoch=1)], epoch=1)
+        assert values_of(broker, "t") == {b"b": 1}
 
 
 def test_without_two_phase_commit_a_transaction_that_timed_out_before_the_decision_is_written_again() -> None:

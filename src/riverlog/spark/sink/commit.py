@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from riverlog.client.broker_connection import UnsupportedApiError
-from riverlog.client.cluster import Cluster
+from riverlog.client.cluster import BrokerRefused, Cluster, ClusterUnreachable
 from riverlog.client.transactions import (
     Dialect,
     TransactionEndedOtherwise,
@@ -64,6 +64,8 @@ class EpochCommit:
     epoch: int
     messages: Sequence[TaskWrote]
     is_stream: bool
+    accepted_epoch: int | None = None
+    """An epoch whose loss is known, and no reason to stop any more."""
     _dialect: Dialect | None = None
     _decider: Decider | None = None
 
@@ -139,19 +141,28 @@ class EpochCommit:
                 end(self.cluster, each.transactional_id, each.producer, self.dialect, commit=True)
             except TransactionEndedOtherwise:
                 lost.append(each)
-        if lost:
+        if lost and self.accepted_epoch == self.epoch:
+            _log.warning("%s goes on without the rows of %s, as asked for", self._named, _names(lost))
+        elif lost:
             raise EpochLost(
                 f"{self._named} is decided, but {len(lost)} of its {len(decided)} transactions were ended by "
                 f"the broker before they could be committed: {_names(lost)}. Their rows are missing. Without "
                 "two-phase commit that happens when a driver is away longer than the transaction timeout: "
-                "raise the broker's transaction.max.timeout.ms, and write the epoch's rows again by hand"
+                "raise the broker's transaction.max.timeout.ms, write the missing rows again by hand, "
+                f"and start the query once with the option acceptLostEpoch={self.epoch}"
             )
 
     def sweep(self) -> None:
-        """Abort what tasks of this identity have left open, in whatever run."""
+        """Abort what tasks of this identity have left open, in whatever run.
+
+        The epoch is committed by now: what cannot be reached is left to the next one.
+        """
         newest = self.decider.log.newest
         kept = set() if newest is None else {each.transactional_id for each in newest.transactions}
-        self._abort_open(task_prefix(self.identity), kept)
+        try:
+            self._abort_open(task_prefix(self.identity), kept)
+        except (BrokerRefused, ClusterUnreachable) as error:
+            _log.warning("what tasks of %s left open is aborted later: %s", self._named, error)
 
     # What they are made of.
 

@@ -38,13 +38,18 @@ TOPIC: Final = "__riverlog_spark_decisions"
 PARTITIONS: Final = 8
 """Part of the format: a query's partition follows from it, however many the topic has later."""
 PREFIX: Final = "riverlog-spark"
-_CONFIGS: Final = {"cleanup.policy": "compact", "segment.bytes": str(4 * 1024 * 1024)}
+_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    # A driver reads its partition from the beginning, so that is kept short.
+    "segment.bytes": str(1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(16 * 1024 * 1024),
+}
 _FORMAT: Final = 1
 _TIMEOUT_MS: Final = 60_000
 _FETCH_BYTES: Final = 8 * 1024 * 1024
 _FETCH_VERSION_MAX: Final = 12
 """Later ones name topics by id."""
-_PACKED_FROM_BYTES: Final = 4096
 _DEFAULT_FACTOR: Final = -1
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _CREATED: Final = frozenset({ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS})
@@ -164,16 +169,21 @@ class DecisionLog:
 
     def _apply(self, buffer: ReadableBuffer, position: int, header: BatchHeader) -> None:
         self.position = header.next_offset
+        raw = bytes(buffer[position : position + header.size_bytes])
         if header.is_control:
-            [record] = records_of(bytes(buffer[position : position + header.size_bytes]))
-            _, control = _CONTROL_KEY.unpack(record.key or b"")
             if header.producer_id in self._undecided:
                 value = self._undecided.pop(header.producer_id)
+                [record] = records_of(raw)
+                _, control = _CONTROL_KEY.unpack(record.key or b"")
                 if control == ControlType.COMMIT:
                     self.newest = None if value is None else decode(self.identity, value)
             return
-        for record in records_of(bytes(buffer[position : position + header.size_bytes])):
-            if record.key == self.identity.encode():
+        # Most are of other queries, or older: only what may be of this one is decoded.
+        key = self.identity.encode()
+        if header.codec is Codec.NONE and key not in raw:
+            return
+        for record in records_of(raw):
+            if record.key == key:
                 self._undecided[header.producer_id] = record.value
 
 
@@ -253,11 +263,9 @@ class Decider:
         )
 
     def _batch(self, value: bytes | None) -> NewBatch:
-        codec = Codec.ZSTD if value is not None and len(value) >= _PACKED_FROM_BYTES else Codec.NONE
         now_ms = time.time_ns() // 1_000_000
-        built = build_batch([(now_ms, self.log.identity.encode(), value, ())], codec=codec)
-        records = memoryview(built)[HEADER_BYTES:]
-        return NewBatch(TOPIC, partition_of(self.log.identity), [records], 1, now_ms, codec)
+        built = build_batch([(now_ms, self.log.identity.encode(), value, ())])
+        return NewBatch(TOPIC, partition_of(self.log.identity), [memoryview(built)[HEADER_BYTES:]], 1, now_ms)
 
 
 def encode(decision: Decision) -> bytes:

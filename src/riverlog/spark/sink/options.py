@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 from riverlog.client.cluster import ClientSettings
 from riverlog.client.writing import IN_FLIGHT_MAX, WriteSettings
 from riverlog.records.compression import Codec
-from riverlog.spark.connection import Connection, OptionError, connection_of
+from riverlog.spark.connection import Connection, OptionError, connection_of, whole_number
 
 KAFKA_KEYS: Final = frozenset(
     {
@@ -43,6 +43,7 @@ _BATCH_BYTES: Final = 1_000_000
 """Below the largest batch that a broker takes by default; Kafka's own 16 KB are for many small senders."""
 _RECORD_BYTES_MAX: Final = 1_048_576
 _GUARANTEE: Final = "deliveryGuarantee"
+_ACCEPTED: Final = "acceptLostEpoch"
 _LEVELS: Final = {Codec.GZIP: "gzip", Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
 _ALL_ACKS: Final = ("all", "-1")
 
@@ -68,6 +69,8 @@ class SinkOptions:
     level: int | None
     transaction_timeout_ms: int | None
     """Asked for where a transaction cannot be left open for ever; None: the longest allowed."""
+    accepted_epoch: int | None
+    """An epoch of which somebody knows that rows are missing, and wants the query to go on."""
 
 
 def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
@@ -80,6 +83,7 @@ def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
         raise OptionError("writeId", problem, "leave it out: a stream is known by its checkpoint")
     if write_id is not None and guarantee is Guarantee.AT_LEAST_ONCE:
         raise OptionError("writeId", "is of no use with at-least-once", "use deliveryGuarantee=exactly-once")
+    accepted = lower.get(_ACCEPTED.lower())
     acks, is_idempotent = _acks(connection, guarantee)
     codec, level = _compression(connection)
     in_flight = connection.number("max.in.flight.requests.per.connection", IN_FLIGHT_MAX, 1)
@@ -95,6 +99,7 @@ def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
         codec=codec,
         level=level,
         transaction_timeout_ms=connection.number("transaction.timeout.ms", 0, 1) or None,
+        accepted_epoch=None if accepted is None else whole_number(_ACCEPTED, accepted, 0),
     )
 
 

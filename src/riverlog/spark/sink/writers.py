@@ -62,7 +62,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         }
         if others:
             raise RiverlogError(f"epoch {epoch} of query {first.identity} got messages of {sorted(others)}")
-        return self.commit_class(cluster, first.identity, first.run, epoch, told, is_stream=True)
+        return self.commit_class(
+            cluster,
+            first.identity,
+            first.run,
+            epoch,
+            told,
+            is_stream=True,
+            accepted_epoch=self._options.accepted_epoch,
+        )
 
 
 class BatchWriter(DataSourceArrowWriter):
