@@ -91,12 +91,17 @@ def collect(project: Project, spark: "SparkSession") -> Definitions:
 
 
 def new_graph(project: Project, spark: "SparkSession") -> str:
-    """A graph that knows nothing yet, on the server."""
+    """A graph that knows nothing yet, on the server.
+
+    Of the configuration it gets what can be set for a flow; the rest was for the start of Spark, and would be
+    refused.
+    """
+    settings = {key: value for key, value in project.configuration.items() if spark.conf.isModifiable(key)}
     return create_dataflow_graph(
         spark,  # type: ignore[arg-type]
         default_catalog=project.catalog,
         default_database=project.database,
-        sql_conf=project.configuration,
+        sql_conf=settings,
     )
 
 

@@ -25,7 +25,7 @@ from riverlog.spark.pipelines.progress import FlowProgress
 _POLL_S: Final = 0.5
 _STOP_POLL_S: Final = 0.02
 _LAG_EVERY_S: Final = 2.0
-_RESTART_PAUSES_S: Final = (1.0, 5.0, 15.0)
+_RESTART_PAUSES_S: Final = (1.0, 5.0, 15.0, 30.0)
 _HEALTHY_AFTER_S: Final = 300.0
 """After so long without a failure, the count of restarts begins anew."""
 
