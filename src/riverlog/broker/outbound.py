@@ -75,62 +75,55 @@ class Outbound:
 
         Bytes, or bytes around one slice of a file, need no queue while the socket takes them.
         """
-        if len(parts) == 1 or (type(parts[1]) is FileSlice and len(parts) <= 3):
-            try:
-                parts = self._send_at_once(parts)
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                self._on_broken(error.strerror or str(error))
-                return
-            except StorageError as error:
-                self._on_broken(f"records could not be read: {error}")
-                return
-            if not parts:
-                return
-        self.queue(parts)
-        self.flush()
+        count = len(parts)
+        try:
+            if count == 1:
+                parts = self._send_bytes(parts[0])  # type: ignore[arg-type]
+            elif count <= 3 and type(parts[1]) is FileSlice:
+                parts = self._send_around(parts[1], parts)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._on_broken(error.strerror or str(error))
+            return
+        except StorageError as error:
+            self._on_broken(f"records could not be read: {error}")
+            return
+        if parts:
+            self.queue(parts)
+            self.flush()
 
-    def _send_at_once(self, parts: Parts) -> Parts:
-        """What is left of a reply: bytes, or bytes around a slice. `BlockingIOError` means all of it."""
-        head, *rest = parts
-        if rest:
-            records = rest[0]
-            assert type(records) is FileSlice
-            descriptor, position, length = records.file.fileno(), records.position, records.length
-            if length > _SMALL_SLICE_BYTES:
-                return self._send_around(records, descriptor, parts)
+    def _send_bytes(self, data: bytes | memoryview) -> Parts:
+        """What is left of it."""
+        sent = self._socket.send(data)
+        return [] if sent == len(data) else [memoryview(data)[sent:]]
+
+    def _send_around(self, records: FileSlice, parts: Parts) -> Parts:
+        """What is left of bytes, a slice and perhaps more bytes. `BlockingIOError` means all of it."""
+        file, position, length = records
+        descriptor, head = file.fileno(), parts[0]
+        if length <= _SMALL_SLICE_BYTES:
             data = read_if_warm(descriptor, position, length)
             if data is None:
                 return parts
-            head = b"".join((head, data, *rest[1:]))  # type: ignore[arg-type]
-        sent = self._socket.send(head)  # type: ignore[arg-type]
-        return [] if sent == len(head) else [memoryview(head)[sent:]]  # type: ignore[arg-type]
-
-    def _send_around(self, records: FileSlice, descriptor: int, parts: Parts) -> Parts:
-        """The same for a slice that is sent by itself."""
-        head, _, *tail = parts
-        _, position, length = records
+            return self._send_bytes(b"".join((head, data, *parts[2:])))  # type: ignore[arg-type]
         if length > _TURN_BYTES or not is_warm(descriptor, position, length):
             return parts
         sent = self._socket.send(head, more=True)  # type: ignore[arg-type]
         if sent < len(head):
             return [memoryview(head)[sent:], *parts[1:]]  # type: ignore[arg-type]
-        self._warm_end = position + length
         try:
-            sent = self._send_file(records, length)
+            sent = self._send_file(records, descriptor, length)
         except (BlockingIOError, InterruptedError):
             sent = 0
+        tail = parts[2:]
         if sent < length:
-            return [FileSlice(records.file, position + sent, length - sent), *tail]
-        self._warm_end = -1
-        if not tail:
-            return tail
+            self._warm_end = position + length
+            return [FileSlice(file, position + sent, length - sent), *tail]
         try:
-            sent = self._socket.send(tail[0])  # type: ignore[arg-type]
+            return self._send_bytes(tail[0]) if tail else tail  # type: ignore[arg-type]
         except (BlockingIOError, InterruptedError):
             return tail
-        return [] if sent == len(tail[0]) else [memoryview(tail[0])[sent:]]  # type: ignore[arg-type]
 
     def flush(self) -> None:
         """Send until the queue is empty, the socket is full, or this turn has sent its share."""
@@ -225,7 +218,7 @@ class Outbound:
                 return None
             self._warm_end = part.position + length
         length = min(length, self._warm_end - part.position)
-        sent = self._send_file(part, length)
+        sent = self._send_file(part, descriptor, length)
         if sent == part.length:
             self._queue.popleft()
             self._warm_end = -1
@@ -233,10 +226,10 @@ class Outbound:
             self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
         return sent
 
-    def _send_file(self, part: FileSlice, length: int) -> int:
+    def _send_file(self, part: FileSlice, descriptor: int, length: int) -> int:
         """Of the first `length` bytes of a slice, which are in memory, as many as the socket takes."""
         try:
-            sent = self._socket.sendfile(part.file.fileno(), part.position, length)
+            sent = self._socket.sendfile(descriptor, part.position, length)
         except OSError as error:
             if error.errno == errno.EIO:
                 part.file.pread(length, part.position)  # Fails as well, and takes the directory offline.
