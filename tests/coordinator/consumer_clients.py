@@ -12,6 +12,7 @@ from riverlog.coordinator.groups.consumer_group import ConsumerGroup
 from riverlog.coordinator.groups.consumer_requests import (
     JOIN,
     LEAVE,
+    LEAVE_FOR_A_WHILE,
     Beaten,
     Heartbeat,
     HeartbeatReply,
@@ -110,6 +111,7 @@ class Client:
         self.owned: frozenset[tuple[UUID, int]] = frozenset()
         self._told: frozenset[tuple[UUID, int]] | None = None
         self._coordination = coordination
+        self._processes = 0
 
     @property
     def is_member(self) -> bool:
@@ -134,12 +136,27 @@ class Client:
         await self._coordination.beat(Heartbeat(GROUP, self.member_id, LEAVE))
         self.forget()
 
+    async def pause(self) -> None:
+        """A static member goes for a while: its partitions are kept for whoever comes under its name."""
+        instance = self.fields["instance_id"]
+        await self._coordination.beat(Heartbeat(GROUP, self.member_id, LEAVE_FOR_A_WHILE, instance))
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Another process, with an id of its own."""
+        self._processes += 1
+        self.member_id = f"{self.member_id.partition('.')[0]}.{self._processes}"
+        self.forget()
+
     def forget(self) -> None:
         self.epoch, self.owned, self._told = JOIN, frozenset(), None
 
     def _take(self, reply: HeartbeatReply) -> None:
         if isinstance(reply, Refusal):
-            assert reply.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID), reply
+            expected = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
+            if "instance_id" in self.fields:
+                expected |= {ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.FENCED_INSTANCE_ID}
+            assert reply.error in expected, reply
             self.forget()
             return
         self.epoch, self._told = reply.epoch, self.owned

@@ -25,6 +25,8 @@ STEPS = st.lists(
         st.tuples(st.just("leave"), WHO),
         st.tuples(st.just("crash"), WHO),
         st.tuples(st.just("come back"), WHO),
+        st.tuples(st.just("pause"), st.integers(2, 3)),
+        st.tuples(st.just("replace"), st.integers(2, 3)),
         st.tuples(st.just("wait"), st.sampled_from([1, 20, 50])),
         st.tuples(st.just("grow"), st.sampled_from(["orders", "payments"])),
         st.tuples(st.just("remake"), st.sampled_from(["orders", "payments"])),
@@ -34,12 +36,15 @@ STEPS = st.lists(
 )
 
 
+_SESSION_S = 50
+
+
 class Run:
     def __init__(self, assignor: str) -> None:
         self.coordination = Coordination(orders=3, payments=2)
         self.clients = [
-            Client(self.coordination, f"member-{number}", "orders", "payments", assignor=assignor)
-            for number in range(4)
+            Client(self.coordination, f"member-{number}", "orders", "payments", assignor=assignor, **static)
+            for number, static in enumerate(({}, {}, {"instance_id": "two"}, {"instance_id": "three"}))
         ]
 
     async def step(self, step: tuple[Any, ...]) -> None:
@@ -60,6 +65,12 @@ class Run:
             case ("come back", who):
                 # The same process under the same id, which has lost what it knew.
                 self.clients[who].forget()
+                await self.clients[who].beat()
+            case ("pause", who) if self.clients[who].is_member:
+                await self.clients[who].pause()
+            case ("replace", who):
+                # Another process under the same name, while the old one may still count as a member.
+                self.clients[who].begin_anew()
                 await self.clients[who].beat()
             case ("wait", seconds):
                 await asyncio.sleep(seconds)
@@ -90,7 +101,11 @@ class Run:
         assert len(held) == len(set(held)) == len(group.owners)
 
     async def calm_down(self) -> None:
-        """Everybody reads the same, beats in turn, and those who crashed time out."""
+        """Everybody reads the same, beats in turn, and those who crashed time out.
+
+        A name is given to another process only when the session of the one before it has ended.
+        """
+        await asyncio.sleep(_SESSION_S)
         for client in self.clients:
             client.topics = ("orders", "payments")
         for _ in range(12):
@@ -109,7 +124,7 @@ class Run:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(STEPS, st.sampled_from(["uniform", "range"]))
 def test_one_owner_at_all_times_and_everything_owned_in_the_end(
     steps: list[tuple[Any, ...]], assignor: str
