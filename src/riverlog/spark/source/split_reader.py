@@ -4,9 +4,11 @@ What is gone though it was promised is data loss: an error that says which offse
 allowed it, a warning and the rest.
 """
 
+import gc
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final
 
 from riverlog.client.cluster import Cluster
@@ -20,6 +22,7 @@ from riverlog.spark.source.progress_group import introduce
 from riverlog.spark.source.push_down import Bounds
 from riverlog.spark.source.running_query import running_query
 
+_COLLECT_AFTER_OBJECTS: Final = 500_000
 _ANY_TIME: Final = Bounds()
 _log = logging.getLogger(__name__)
 
@@ -27,7 +30,7 @@ _log = logging.getLogger(__name__)
 def read_split(
     options: SourceOptions, schema: ArrowSchema, split: Split, times_us: Bounds = _ANY_TIME
 ) -> Iterator[ArrowBatch]:
-    with Cluster(options.connection.settings) as cluster:
+    with _rare_garbage_collection(), Cluster(options.connection.settings) as cluster:
         if split.introduction is not None and (query := running_query()) is not None:
             introduce(cluster, split, query)
         reader = PartitionReader(cluster, split.at, options.reading, topic_id=split.topic_id)
@@ -36,6 +39,17 @@ def read_split(
             for batch in fetched.batches:
                 yield from arrow.add(batch, fetched.first_offset)
         yield from arrow.rest()
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Records come and go by the thousand, none in a cycle: looking for cycles took most of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _fetches(
