@@ -7,7 +7,8 @@ an id can be run again after a failure: what is there already is not written twi
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -63,15 +64,16 @@ def replay(
     """
     if speed is not None and not speed > 0:
         raise ValueError(f"The speed {speed} is not a number above 0. Leave it out for full speed.")
-    rows = read_archive(spark, archive)
-    wanted = source_topic or _only_topic(rows, archive)
-    conditions = _conditions(start, end, start_offset, end_offset, partitions)
-    for condition in (sf.col("topic") == wanted, *conditions):
-        rows = rows.filter(condition)
     target = _Target(topic, options, keep_partitions, time_header, replay_id)
-    if speed is None:
-        return _at_once(rows, target, progress)
-    return _paced(rows, target, speed, progress)
+    with _naming_archive(archive):
+        rows = read_archive(spark, archive)
+        wanted = source_topic or _only_topic(rows, archive)
+        conditions = _conditions(start, end, start_offset, end_offset, partitions)
+        for condition in (sf.col("topic") == wanted, *conditions):
+            rows = rows.filter(condition)
+        if speed is None:
+            return _at_once(rows, target, progress)
+        return _paced(rows, target, speed, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,19 @@ class _Target:
         return sf.concat(sf.coalesce("headers", sf.array().cast(HEADERS_TYPE)), sf.array(told))
 
 
-def _only_topic(rows: DataFrame, archive: str) -> str:
+@contextmanager
+def _naming_archive(archive: str) -> Iterator[None]:
+    """Classic Spark looks for the files at once, Spark Connect when the first rows are wanted."""
     try:
-        topics = sorted(row["topic"] for row in rows.select("topic").distinct().collect())
+        yield
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         raise ReplayError(f"There is no archive at {archive}.") from error
+
+
+def _only_topic(rows: DataFrame, archive: str) -> str:
+    topics = sorted(row["topic"] for row in rows.select("topic").distinct().collect())
     if len(topics) != 1:
         what = f"holds {', '.join(topics)}: say which with source_topic" if topics else "is empty"
         raise ReplayError(f"The archive {archive} {what}.")
