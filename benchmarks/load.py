@@ -71,8 +71,11 @@ def read_reply(connection: socket.socket) -> bytes:
 
 def _read(connection: socket.socket, size: int) -> bytes:
     data = connection.recv(size, socket.MSG_WAITALL)
-    if len(data) != size:
-        raise ConnectionError("the server closed the connection")
+    while len(data) < size:  # A socket with a time-out hands over what there is.
+        more = connection.recv(size - len(data), socket.MSG_WAITALL)
+        if not more:
+            raise ConnectionError("the server closed the connection")
+        data += more
     return data
 
 

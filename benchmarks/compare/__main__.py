@@ -126,7 +126,8 @@ def compare(options: argparse.Namespace, arguments: list[str], console: Console)
                     for case in cases:
                         run.measure_case(case, targets, tools, result, shown)
                         results.save(result, options.output / "compare.json")
-            run.measure_growth(growing, growth.lengths(options.growth_gb), tools, result, shown)
+            lengths = growth.lengths(growth.longest_gb(directory, options.growth_gb))
+            run.measure_growth(growing, lengths, tools, result, shown)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     result.seconds = time.perf_counter() - started_s

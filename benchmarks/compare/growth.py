@@ -1,8 +1,8 @@
 """What a longer log costs: one target at a time in a directory of its own, from 1 GB to 20 GB in one
 partition.
 
-At each length: the last stretch of appending, fetches of 64 KB at offsets all over the log, memory, and the
-time that a clean restart takes. Only one target's data is on the disk at any time.
+At each length: the last stretch of appending, fetches of one batch (250 KB) at offsets all over the log, memory,
+and the time that a clean restart takes. Only one target's data is on the disk at any time.
 """
 
 import random
@@ -27,9 +27,9 @@ from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopi
 
 LENGTHS_GB = (1, 5, 10, 20)
 FREE_BYTES_KEPT = 5_000_000_000
-RECORDS, VALUE_BYTES = 1_000, 985
+RECORDS, VALUE_BYTES = 250, 985
 FETCHES = 200
-FETCHED_BYTES = 64_000
+FETCHED_BYTES = 250_000  # One batch.
 _FETCH = 11
 SECONDS_PER_GB = 8.0  # Where the disk writes about 150 MB/s; appends go to the page cache until it is full.
 
@@ -49,12 +49,14 @@ class LogLength:
         return f"a log of {self.gigabytes} GB in one partition"
 
 
-def lengths(longest_gb: int) -> list[LogLength]:
-    return [LogLength(each) for each in sorted({*LENGTHS_GB, longest_gb}) if each <= longest_gb]
+def lengths(most_gb: int) -> list[LogLength]:
+    return [LogLength(each) for each in sorted({*LENGTHS_GB, most_gb}) if 0 < each <= most_gb]
 
 
-def has_room(directory: Path, gigabytes: int) -> bool:
-    return shutil.disk_usage(directory).free > gigabytes * 1e9 + FREE_BYTES_KEPT
+def longest_gb(directory: Path, wanted_gb: int) -> int:
+    """What of it the disk has room for."""
+    room = shutil.disk_usage(directory).free - FREE_BYTES_KEPT
+    return max(0, min(wanted_gb, int(room / 1e9)))
 
 
 def grow(flavour: Flavour, tools: Tools, steps: list[LogLength]) -> Iterator[tuple[LogLength, Metrics]]:
@@ -65,7 +67,7 @@ def grow(flavour: Flavour, tools: Tools, steps: list[LogLength]) -> Iterator[tup
         topics.create(target.address, "long", 1)
         written = 0
         for step in steps:
-            batches = step.gigabytes * 1000 - written
+            batches = step.gigabytes * 4_000 - written
             metrics = fill(target, tools, "long", 1, topics.batch(RECORDS, VALUE_BYTES, Codec.NONE), batches)
             written += batches
             metrics |= _fetches(target, written * RECORDS) | memory(target)
