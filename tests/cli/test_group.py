@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from riverlog.client.broker_connection import BrokerConnection
+from riverlog.model.network import Address
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.running import EXECUTABLE, CommandLine
 
 
@@ -224,3 +228,22 @@ def test_wrong_usage_says_so(riverlog: CommandLine, group: str) -> None:
     assert "no position" in riverlog("group", "seek", group, "--to", "somewhere", code=2).stderr
     riverlog("group", "export", code=2)
     riverlog("group", "export", group, "--all", code=2)
+
+
+def test_a_group_that_is_changing_is_called_so(riverlog: CommandLine, group: str, topic: str) -> None:
+    """librdkafka has no word for the states of the consumer protocol in between."""
+    host, _, port = riverlog.bootstrap.rpartition(":")
+    with BrokerConnection(Address(host, int(port)), timeout_s=10, client_id="test") as connection:
+        for name in ("a", "b"):
+            beat = ConsumerGroupHeartbeatRequest(
+                group_id=group,
+                member_id=name,
+                member_epoch=0,
+                rebalance_timeout_ms=30_000,
+                subscribed_topic_names=[topic],
+                topic_partitions=[],
+            )
+            assert connection.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, beat).error_code == 0
+    [listed] = riverlog("group", "list", group, "-o", "json").json
+    [described] = riverlog("group", "describe", group, "-o", "json").json
+    assert {listed["state"], described["state"]} <= {"assigning", "reconciling"}

@@ -5,7 +5,7 @@ No printing and no options here: `group` and `group_changes` build on it. Errors
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from riverlog.cli.cluster import offsets_at, outcome
@@ -15,6 +15,7 @@ from riverlog.cli.failures import CommandError, ExitCode
 if TYPE_CHECKING:
     from riverlog.cli.kafka_admin import ConsumerGroupDescription, MemberDescription
 
+_UNKNOWN = "unknown"
 Place = tuple[str, int]
 """A topic and the number of a partition."""
 
@@ -39,13 +40,17 @@ def list_groups(connection: Connection) -> list[Listed]:
     )
     if listing.errors:
         raise connection.failure(listing.errors[0].args[0], "groups")
-    return sorted(
+    found = sorted(
         (
             Listed(each.group_id, _word(getattr(each, "type", None)), _word(getattr(each, "state", None)))
             for each in listing.valid
         ),
         key=lambda each: each.group,
     )
+    if all(each.state != _UNKNOWN for each in found):
+        return found
+    told = _states_told(connection)
+    return [replace(each, state=told.get(each.group, each.state)) for each in found]
 
 
 def describe_groups(connection: Connection, groups: Sequence[str]) -> "list[ConsumerGroupDescription]":
@@ -75,6 +80,34 @@ def find_group(connection: Connection, group: str) -> "ConsumerGroupDescription 
 
 def state_of(description: "ConsumerGroupDescription") -> str:
     return _word(description.state)
+
+
+def exact_state(connection: Connection, description: "ConsumerGroupDescription") -> str:
+    """Also where librdkafka has no word for it, as while a group of the consumer protocol changes."""
+    state = state_of(description)
+    return _states_told(connection).get(description.group_id, state) if state == _UNKNOWN else state
+
+
+def _states_told(connection: Connection) -> dict[str, str]:
+    """In the brokers' own words, by group; none where they cannot be asked directly."""
+    from riverlog.cli.brokers import Brokers
+    from riverlog.wire.apis import ApiKey
+    from riverlog.wire.messages.list_groups import ListGroupsRequest
+
+    try:
+        with Brokers(connection) as brokers:
+            replies = [
+                brokers.ask(address, ApiKey.LIST_GROUPS, ListGroupsRequest())
+                for address in brokers.addresses().values()
+            ]
+    except CommandError:
+        return {}
+    return {
+        each.group_id: each.group_state.lower()
+        for reply in replies
+        for each in reply.groups
+        if each.group_state
+    }
 
 
 def kind_of(description: "ConsumerGroupDescription") -> str:
@@ -153,4 +186,4 @@ def require_empty(description: "ConsumerGroupDescription | None", doing: str) ->
 
 def _word(value: object) -> str:
     name = getattr(value, "name", None)
-    return "unknown" if name is None else str(name).lower().replace("_", " ")
+    return _UNKNOWN if name is None else str(name).lower().replace("_", " ")

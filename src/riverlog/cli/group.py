@@ -14,10 +14,10 @@ from riverlog.cli.consumer_groups import (
     committed_offsets,
     describe_groups,
     end_offsets,
+    exact_state,
     kind_of,
     list_groups,
     owners_of,
-    state_of,
 )
 from riverlog.cli.options import OutputFormat, OutputOption
 from riverlog.cli.output import counted, show_json, show_rows, show_table
@@ -115,7 +115,7 @@ def _description(connection: Connection, group: "ConsumerGroupDescription") -> d
     return {
         "group": group.group_id,
         "type": kind_of(group),
-        "state": state_of(group),
+        "state": exact_state(connection, group),
         "assignor": group.partition_assignor or None,
         "coordinator": group.coordinator.id if group.coordinator is not None else None,
         "members": len(group.members),
