@@ -9,6 +9,7 @@ _MIXED = "tests/delivery/test_mixed_run.py"
 _EXACTLY_ONCE = "tests/delivery/test_exactly_once.py"
 _COMMITS = "tests/delivery/test_commits.py"
 _CATCHES = "tests/delivery/test_checker_catches.py"
+_SPARK = "tests/delivery/test_spark_exactly_once.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,17 @@ DELIVERY = (
     (
         "Offsets that are kept with the results in a database give exactly once there.",
         f"{_COMMITS}::test_the_example_with_offsets_in_sqlite_counts_each_order_exactly_once",
+    ),
+    (
+        "What a Spark query writes to a topic is there exactly once, whether its rows are repartitioned at"
+        " random or not: over kills of the driver after a task's write, before commit, and between the"
+        " decision and the end of the transactions; over a driver that is overtaken by another one, tasks"
+        " that raise and are tried again, and kills of the broker at the same points.",
+        f"{_SPARK}::test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_tasks",
+    ),
+    (
+        "The same with speculative tasks, where a task and its copy both write all their rows.",
+        f"{_SPARK}::test_each_row_is_written_once_when_tasks_run_twice_at_the_same_time",
     ),
     (
         "No anomaly with mixed producers and groups while all of them and the broker crash.",

@@ -25,7 +25,7 @@ class WorkerError(AssertionError):
 class Worker:
     """A module of `tests.delivery` that runs as a process of its own."""
 
-    def __init__(self, module: str, **options: object) -> None:
+    def __init__(self, module: str, environment: Mapping[str, str] | None = None, **options: object) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self.process = subprocess.Popen(
             [sys.executable, "-m", f"tests.delivery.{module}", json.dumps(options)],
@@ -33,7 +33,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            env={**os.environ, "PYTHONPATH": str(_ROOT), **(environment or {})},
         )
         self._told: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)

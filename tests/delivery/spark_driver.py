@@ -1,0 +1,51 @@
+"""A Spark driver as a test sees it: a tree of processes, killed together."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.delivery.spark_home import light_home
+from tests.delivery.workers import DEADLINE_S, Worker
+
+START_S = 240.0
+
+
+class SparkDriver(Worker):
+    """The program `spark_query`, its JVM and its Python workers; on a cluster the executors are elsewhere."""
+
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str] | None = None, **options: object
+    ) -> None:
+        given = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(light_home(directory / "home"))}
+        super().__init__("spark_query", given | dict(environment or {}), directory=str(directory), **options)
+
+    def kill(self) -> None:
+        """SIGKILL for all: the JVM first, so that nothing of it can react to another's end."""
+        tree = [psutil.Process(self.process.pid)]
+        tree += tree[0].children(recursive=True)
+        for process in sorted(tree, key=lambda each: each.name() != "java"):
+            process.kill()
+        psutil.wait_procs(tree, DEADLINE_S)
+        super().kill()
+
+    def run(self, *queries: str) -> None:
+        """Have the queries take what is there."""
+        self.wait_until("ready")
+        self.tell(run=queries)
+
+    def outcomes(self) -> dict[str, str | None]:
+        """When all are at their end: what went wrong with each."""
+        failures: dict[str, str | None] = self.wait_until("done")["failures"]
+        return failures
+
+    def wait_until(self, point: str) -> Mapping[str, Any]:
+        told = self.next(START_S)
+        assert told["at"] == point, f"expected {point}, the driver is at {told}"
+        return told
+
+    def assert_silent(self) -> None:
+        """It works; what it tells would be that its queries are at their end."""
+        assert self._told.empty(), f"the driver tells {self.next(0)}"

@@ -1,0 +1,127 @@
+"""Worker: a Spark driver with queries from topic to topic, repartitioned in between.
+
+With points the sink is the one that stops there, without it is the plain one. A run takes what is there and
+ends; the next order is waited for in between. All runs of a query share its checkpoint, also those of other
+drivers.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import rand
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.delivery.control import Control, options
+from tests.delivery.spark_pausing import FORMAT, PausingDataSource
+
+PARTITIONS = 2
+_SLOW_MACHINE = "Python worker failed to connect back"
+"""Spark gives the Python process of a source or sink ten seconds to start, and has no setting for it."""
+_STARTS_MAX = 10
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": str(PARTITIONS),
+    "spark.log.level": "ERROR",
+    # A driver that lives for seconds gains nothing from code that is compiled well.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def repartitioned(frame: DataFrame, how: str) -> DataFrame:
+    """At random each attempt puts other rows into a task; otherwise the same."""
+    match how:
+        case "random":
+            return frame.repartition(PARTITIONS, rand())
+        case "deterministic":
+            return frame.repartition(PARTITIONS, "value")
+        case _:
+            raise ValueError(how)
+
+
+class Driver:
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+        self._directory = Path(given["directory"])
+        builder = SparkSession.builder.master(given["master"]).appName("delivery")
+        settings = {**_SETTINGS, "spark.local.dir": str(self._directory / "scratch"), **given["settings"]}
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        self._spark = builder.getOrCreate()
+        if given["points"]:
+            self._spark.dataSource.register(PausingDataSource)
+
+    def run(self, names: list[str]) -> dict[str, str | None]:
+        """Each query until it has read all; what went wrong with it, if anything."""
+        queries = {name: self._start(name) for name in names}
+        starts = Counter(names)
+        while any(query.isActive for query in queries.values()):
+            for name, query in queries.items():
+                if starts[name] < _STARTS_MAX and _SLOW_MACHINE in (_failure(query) or ""):
+                    starts[name] += 1
+                    queries[name] = self._start(name)
+            time.sleep(0.05)
+        return {name: _failure(query) for name, query in queries.items()}
+
+    def stop(self) -> None:
+        self._spark.stop()
+
+    def _start(self, name: str) -> StreamingQuery:
+        """The name says how it repartitions and names its topics."""
+        rows = (
+            self._spark.readStream.format("riverlog")
+            .option("kafka.bootstrap.servers", self._given["bootstrap"])
+            .option("subscribe", f"{name}-in")
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", self._given["rows_a_batch"])
+            .load()
+            .select("key", "value")
+        )
+        points = self._given["points"]
+        return (
+            repartitioned(rows, name)
+            .writeStream.format(FORMAT if points else "riverlog")
+            .options(**{"points": points, "label": name} if points else {})
+            .option("kafka.bootstrap.servers", self._given["bootstrap"])
+            .option("topic", f"{name}-out")
+            .option("checkpointLocation", str(self._directory / "checkpoints" / name))
+            .trigger(availableNow=True)
+            .start()
+        )
+
+
+def _failure(query: StreamingQuery) -> str | None:
+    """What ended it, if it was not the end of its rows."""
+    failure = query.exception()
+    return None if failure is None else str(failure)
+
+
+def _keep_stdout_clean() -> None:
+    """What the JVM and its children print goes to stderr; stdout is the line to the test."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = os.fdopen(kept, "w")
+
+
+def main() -> None:
+    _keep_stdout_clean()
+    control = Control()
+    driver = Driver(options())
+    while not (order := control.ask("ready")).get("finish"):
+        control.tell("done", failures=driver.run(order["run"]))
+    driver.stop()
+
+
+if __name__ == "__main__":
+    main()
