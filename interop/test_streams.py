@@ -24,6 +24,7 @@ CHANGELOG = "count-orders-counts-changelog"
 PARTITIONS = 3
 CUSTOMERS = 20
 ORDERS_A_ROUND = 3000
+KILLS_TRIED_MAX = 5
 
 
 class Victim:
@@ -91,7 +92,7 @@ class Cluster:
         found = []
         deadline = time.monotonic() + 60
         while any(place.offset < ends[place.partition] for place in _positions(consumer)):
-            assert time.monotonic() < deadline, f"{topic} could not be read to its end"
+            assert time.monotonic() < deadline, f"{topic}: at {_positions(consumer)} of {ends}"
             for message in consumer.consume(1000, timeout=0.1):
                 assert message.error() is None
                 found.append((message.key() or b"", message.value() or b""))
@@ -139,14 +140,12 @@ def test_kafka_streams_counts_exactly_once_over_kills_of_application_and_broker(
     application = Victim(*command, errors=tmp_path / "application.log")
     try:
         for target in ("application", "broker", "application", "application"):
-            _order(cluster.bootstrap, ordered)
-            _wait_until(cluster.has_open_transaction, application)
             if target == "broker":
+                _order(cluster.bootstrap, ordered)
+                _wait_until(cluster.has_open_transaction, application)
                 cluster.kill_and_restart()
             else:
-                application.kill()
-                assert cluster.has_open_transaction(), "the kill was to leave a transaction open"
-                application.start(*command)
+                _kill_in_a_transaction(cluster, application, ordered, command)
         _order(cluster.bootstrap, ordered)
         _wait_until(lambda: len(cluster.committed(OUTPUT)) >= ordered.total(), application)
         application.stop()
@@ -160,6 +159,21 @@ def test_kafka_streams_counts_exactly_once_over_kills_of_application_and_broker(
     assert counts == {customer: list(range(1, total + 1)) for customer, total in ordered.items()}
     stored = {customer: int.from_bytes(count) for customer, count in cluster.committed(CHANGELOG)}
     assert stored == ordered
+
+
+def _kill_in_a_transaction(
+    cluster: Cluster, application: Victim, ordered: Counter[bytes], command: tuple[str, ...]
+) -> None:
+    """Kill and start the application; again where the transaction that was seen ended just before."""
+    for _ in range(KILLS_TRIED_MAX):
+        _order(cluster.bootstrap, ordered)
+        _wait_until(cluster.has_open_transaction, application)
+        application.kill()
+        is_open = cluster.has_open_transaction()
+        application.start(*command)
+        if is_open:
+            return
+    pytest.fail("no kill left a transaction open")
 
 
 def _order(bootstrap: str, ordered: Counter[bytes]) -> None:
