@@ -142,7 +142,7 @@ def _flavours(options: argparse.Namespace, console: Console) -> tuple[list[broke
     try:
         flavours += brokers.kafkas()
     except brokers.KafkaUnavailableError as error:
-        console.print(f"[red]Apache Kafka is left out:[/] {error} Riverlog is measured alone.")
+        console.print(f"[red]Apache Kafka is left out:[/] {error}. Riverlog is measured alone.")
         return flavours, KAFKA_MISSING
     return flavours, 0
 

@@ -212,7 +212,7 @@ def kafkas() -> list[Kafka]:
         if shutil.which("mvn") is None:
             raise KafkaUnavailableError("`mvn` is not installed; `scripts/setup java mvn` installs it")
         said = done.stderr.strip().splitlines()
-        raise KafkaUnavailableError(said[-1] if said else "scripts/apache-kafka resolve failed")
+        raise KafkaUnavailableError(said[-1].rstrip(".") if said else "scripts/apache-kafka resolve failed")
     class_path = done.stdout.strip()
     return [
         Kafka("kafka", f"its default JVM settings: {' '.join(JVM_DEFAULT)}", JVM_DEFAULT, class_path),

@@ -1,8 +1,8 @@
 """What a longer log costs: one target at a time in a directory of its own, from 1 GB to 20 GB in one
 partition.
 
-At each length: the last stretch of appending, fetches of one batch (250 KB) at offsets all over the log, memory,
-and the time that a clean restart takes. Only one target's data is on the disk at any time.
+At each length: the last stretch of appending, fetches of one batch (250 KB) at offsets all over the log,
+memory, and the time that a clean restart takes. Only one target's data is on the disk at any time.
 """
 
 import random

@@ -5,6 +5,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.compare.aims import THEIRS, Verdict, verdicts
 from benchmarks.compare.metrics import METRICS
@@ -56,6 +57,9 @@ def _overview(measured: list[Verdict]) -> Figure:
     axes.scatter(aims, range(len(rows)), marker="|", s=160, color="black", zorder=3, label="aim")
     axes.set_yticks(range(len(rows)), [verdict.aim.words for verdict in rows], fontsize=8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel(f"times better than {THEIRS}, same run (logarithmic)")
     axes.legend(loc="lower right")
@@ -89,6 +93,8 @@ def _lines(axes: Axes, result: Result, points: dict[int, str], metric: str) -> N
         lows, highs = [each.low for each in known.values()], [each.high for each in known.values()]
         axes.fill_between(at, lows, highs, color=colour, alpha=0.15)
     axes.set_xscale("log")
+    axes.set_xticks(list(points), [f"{at:,}" for at in points])
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
 

@@ -6,7 +6,19 @@ from dataclasses import dataclass, field
 
 from benchmarks.compare import topics
 from benchmarks.compare.brokers import Target
-from benchmarks.compare.case import Metrics, Plain, Tools, cpu_of, drop, files_of, fresh, memory, per, topic
+from benchmarks.compare.case import (
+    Metrics,
+    Plain,
+    Tools,
+    cpu_of,
+    drop,
+    files_of,
+    fresh,
+    logs_of,
+    memory,
+    per,
+    topic,
+)
 from riverlog.records.compression import Codec
 
 SIZES = {"100B": 100, "1KB": 1_000, "10KB": 10_000}
@@ -42,7 +54,7 @@ class Produce:
 
     @property
     def seconds(self) -> float:
-        return {"100B": 1.8, "1KB": 1.8, "10KB": 2.0}[self.size] + self.partitions / 400
+        return (1.4 if self.codec == "none" else 1.0) + self.partitions / 600
 
     def prepare(self, target: Target, tools: Tools) -> None:
         if self.partitions >= MANY:
@@ -94,11 +106,12 @@ class Consume:
 
     @property
     def seconds(self) -> float:
-        return 2.5 if self.is_cold else 1.3
+        return 2.0 if self.is_cold else 1.0
 
     def prepare(self, target: Target, tools: Tools) -> None:
         size = SIZES[self.size]
         total = COLD_BYTES if self.is_cold else CONSUMED_BYTES[size] // max(1, self.groups)
+        total = total if self.codec == "none" else total // 2
         batch_bytes = min(BATCH_BYTES, REQUEST_BYTES // self.partitions)
         records = max(1, batch_bytes // size)
         rounds = max(1, tools.amount(total) // (records * size * self.partitions))
@@ -131,10 +144,10 @@ class Consume:
 
 @dataclass(frozen=True, slots=True)
 class LoadedMemory(Plain):
-    """At the end of everything, right after one more load."""
+    """After the cases of the aims, right after one more load."""
 
     name: str = "memory-loaded"
-    words: str = "memory after the whole run"
+    words: str = "memory after all this load"
     seconds: float = 1.8
     limit: str | None = None
 
@@ -160,6 +173,7 @@ def fill(target: Target, tools: Tools, name: str, partitions: int, batch: bytes,
 
 def forget_pages(target: Target, name: str) -> None:
     """Only clean pages can be dropped, so they are written first."""
+    logs_of(target)  # Without its files nothing would be cold.
     for directory in files_of(target, name):
         for path in directory.glob("*.log"):
             descriptor = os.open(path, os.O_RDWR)
