@@ -78,6 +78,25 @@ def test_a_restarted_broker_is_found_again() -> None:
         broker.stop()
 
 
+def test_a_coordinator_is_found_again_though_every_connection_is_dead() -> None:
+    """The address to begin with is not the advertised one: there are two connections to the same broker."""
+    broker = Broker().start()
+    try:
+        _, _, port = broker.bootstrap_servers.rpartition(":")
+        settings = ClientSettings(bootstrap=(Address("localhost", int(port)),), retry_deadline_s=20)
+        fetch = OffsetFetchRequest(group_id="somebody", topics=None)
+        with Cluster(settings) as cluster:
+            for _ in range(2):
+                answer = cluster.ask_coordinator(
+                    CoordinatorKind.GROUP, "somebody", ApiKey.OFFSET_FETCH, fetch, version_max=7
+                )
+                assert answer.error_code == ErrorCode.NONE
+                broker.kill()
+                broker.restart()
+    finally:
+        broker.stop()
+
+
 def test_nobody_there_is_one_line_within_the_time_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address(*taken.getsockname())

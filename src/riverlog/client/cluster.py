@@ -294,9 +294,7 @@ class Cluster:
         if known is not None:
             return known
         request = FindCoordinatorRequest(key=name, key_type=kind)
-        answer = self._connected(self._anyone()).ask(
-            ApiKey.FIND_COORDINATOR, request, version_max=_FIND_ONE_VERSION
-        )
+        answer = self.ask_any(ApiKey.FIND_COORDINATOR, request, version_max=_FIND_ONE_VERSION)
         doing = f"coordinator of {kind.name.lower()} {name}"
         if answer.error_code in MOVED:
             raise _NotYet(doing, answer.error_code)
