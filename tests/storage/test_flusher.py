@@ -11,7 +11,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import StorageError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.local_disk import LocalDisk
 from riverlog.storage.log_directory import LogDirectory
@@ -128,6 +128,38 @@ def test_a_roll_is_synced_and_checkpointed_off_the_loop(tmp_path: Path) -> None:
         await flusher.close()
         directory.close()
         assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+    asyncio.run(scenario())
+
+
+def test_rolls_of_many_logs_do_not_queue_a_checkpoint_each(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        flusher = Flusher(asyncio.get_running_loop())
+        directory = open_directory(str(tmp_path / "data"))
+        waiting: list[Callable[[], None]] = []
+        directory.request_sync, directory.run_blocking = flusher.request, waiting.append
+        logs = []
+        for number in range(10):
+            partition = TopicPartition("orders", number)
+            directory.create(partition, TOPIC_ID)
+            log = directory.get(partition)
+            assert log is not None
+            append(log, batch(b"x"))
+            log.roll()
+            logs.append(log)
+        await until(lambda: all(log.recovery_point >= log.active_base_offset for log in logs))
+        await flusher.drain()
+        assert len(waiting) == 1
+        waiting.pop()()
+        append(logs[0], batch(b"x"))
+        logs[0].roll()
+        await flusher.drain()
+        assert len(waiting) == 1, "after it has been written there may be another"
+        waiting.pop()()
+        text = (tmp_path / "data" / "recovery-point-offset-checkpoint").read_text()
+        assert all(f"orders {number} {log.recovery_point}" in text for number, log in enumerate(logs))
+        await flusher.close()
+        directory.close()
 
     asyncio.run(scenario())
 

@@ -11,6 +11,7 @@ node.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from uuid import UUID
 
 from riverlog.model.clock import Clock
@@ -73,7 +74,7 @@ class LogDirectory:
         self._cleaned = CleanerOffsets(path, disk)
         self._logs: dict[str, Log] = {}
         self._created: set[str] = set()
-        self._is_closing = False
+        self._is_closing = self._checkpoint_waits = False
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
         dirty = read_shutdown_state(disk, path, self._known | self.futures.names)
@@ -360,16 +361,20 @@ class LogDirectory:
             removal()
 
     def _note_synced(self, log: DurableLog) -> None:
-        """After a roll is on disk the recovery point is written, so that a crash scans one segment only."""
+        """After a roll is on disk the recovery point is written, so that a crash scans one segment only. Not
+        while another waits to be written: each holds the offsets of every log, and the next brings this one.
+        """
         checkpointed = self._checkpoints.recovery_points.get(str(log.topic_partition), 0)
-        if self._is_closing:
-            return
-        if checkpointed < log.active_base_offset <= log.recovery_point:
-            write = self.begin_checkpoint()
+        if not self._is_closing and checkpointed < log.active_base_offset <= log.recovery_point:
             if self.run_blocking is None:
-                unless_failing(write)
-            else:
-                self.run_blocking(lambda: unless_failing(write))
+                unless_failing(self.begin_checkpoint())
+            elif not self._checkpoint_waits:
+                self._checkpoint_waits = True
+                self.run_blocking(partial(self._write_waiting, self.begin_checkpoint()))
+
+    def _write_waiting(self, write: Callable[[], None]) -> None:
+        self._checkpoint_waits = False
+        unless_failing(write)
 
     def close(self, *, clean: bool = True) -> None:
         """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
