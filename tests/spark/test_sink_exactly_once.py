@@ -11,6 +11,7 @@ from riverlog.spark.sink.commit import CheckpointRewound, EpochCommit, EpochLost
 from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
 from riverlog.spark.sink.leftovers import abort_leftovers
 from riverlog.spark.sink.task_writer import Task, write_exactly_once
+from riverlog.spark.sink.writers import StreamWriter
 from riverlog.testing import Broker
 from tests.spark.sink_parts import commit_of, options_for, rows, run_commit, run_task, values_of
 from tests.waiting import eventually
@@ -251,6 +252,18 @@ def test_leftovers_of_a_dropped_query_are_ended_on_request(broker: Broker, topic
     assert len(ended.committed) == len(ended.aborted) == 1
     assert open_transactions(broker, topic) == set()
     assert values_of(broker, topic) == {b"a": 1}
+
+
+def test_a_stream_that_is_stopped_before_any_task_has_told_leaves_nothing(broker: Broker, topic: str) -> None:
+    checkpoint = {"checkpointLocation": f"/checkpoints/{topic}"}
+    options = options_for(broker, topic, **checkpoint)
+    other = options_for(broker, topic, checkpointLocation="/checkpoints/of another")
+    run_task(options, [b"a"], query=topic)
+    run_task(other, [b"b"], query=f"other-{topic}")
+    StreamWriter(options).abort([None, None], 0)
+    assert open_transactions(broker, topic) == set()
+    assert len(open_transactions(broker, f"other-{topic}")) == 1
+    abort_leftovers(broker.bootstrap_servers, f"other-{topic}")
 
 
 def test_without_two_phase_commit_a_decided_transaction_that_timed_out_is_loud() -> None:

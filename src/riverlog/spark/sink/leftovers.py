@@ -5,12 +5,19 @@ its open transactions hold back everybody who reads committed records. Whoever c
 does run fences its driver; it stops with an error, and nothing is lost or doubled.
 """
 
+import time
 from dataclasses import dataclass
+from typing import Final
 
 from riverlog.client.cluster import ClientSettings, Cluster
 from riverlog.client.transactions import abort_whoever_writes, describe, dialect_of, end, list_open
 from riverlog.spark.connection import BOOTSTRAP, connection_of
-from riverlog.spark.sink.decisions import Decider, create_topic, decision_log, task_prefix
+from riverlog.spark.sink.decisions import PREFIX, Decider, create_topic, decision_log, task_prefix
+from riverlog.spark.sink.slots import identity_of, tag_suffix
+
+_KILLED_WITHIN_S: Final = 3.0
+"""Somewhat longer than Spark gives a task to end by itself."""
+_LOOK_AGAIN_S: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,24 @@ class Leftovers:
 def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
     """End what the query `query_id` has left in the cluster; for a batch write, `write-` and its writeId."""
     return end_leftovers(connection_of({BOOTSTRAP: bootstrap}, ()).settings, query_id)
+
+
+def abort_stopped(client: ClientSettings, tag: str) -> int:
+    """End what the tasks of a stopped stream leave, which is known by its options only; how many.
+
+    Spark asks for this while its tasks are still being killed, so it looks again for a while.
+    """
+    count = 0
+    deadline = time.monotonic() + _KILLED_WITHIN_S
+    with Cluster(client) as cluster:
+        while True:
+            found = [each for each in list_open(cluster, f"{PREFIX}/") if each.endswith(tag_suffix(tag))]
+            for identity in {identity_of(each) for each in found}:
+                ended = end_leftovers(client, identity)
+                count += len(ended.aborted)
+            if time.monotonic() > deadline:
+                return count
+            time.sleep(_LOOK_AGAIN_S)
 
 
 def end_leftovers(client: ClientSettings, identity: str) -> Leftovers:

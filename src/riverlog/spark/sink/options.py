@@ -3,6 +3,7 @@
 Pure. What is wrong is an `OptionError` of one line that names the option or column and what to do.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -44,6 +45,8 @@ _BATCH_BYTES: Final = 1_000_000
 _RECORD_BYTES_MAX: Final = 1_048_576
 _GUARANTEE: Final = "deliveryGuarantee"
 _ACCEPTED: Final = "acceptLostEpoch"
+_CHECKPOINT: Final = "checkpointlocation"
+_TAG_LETTERS: Final = 10
 _LEVELS: Final = {Codec.GZIP: "gzip", Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
 _ALL_ACKS: Final = ("all", "-1")
 
@@ -71,6 +74,8 @@ class SinkOptions:
     """Asked for where a transaction cannot be left open for ever; None: the longest allowed."""
     accepted_epoch: int | None
     """An epoch of which somebody knows that rows are missing, and wants the query to go on."""
+    tag: str | None
+    """Stands for all options of a stream, its checkpoint among them; None where they do not name one."""
 
 
 def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
@@ -99,8 +104,15 @@ def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
         codec=codec,
         level=level,
         transaction_timeout_ms=connection.number("transaction.timeout.ms", 0, 1) or None,
+        tag=_tag(lower) if is_stream else None,
         accepted_epoch=None if accepted is None else whole_number(_ACCEPTED, accepted, 0),
     )
+
+
+def _tag(lower: Mapping[str, str]) -> str | None:
+    if _CHECKPOINT not in lower:
+        return None
+    return hashlib.sha256(repr(sorted(lower.items())).encode()).hexdigest()[:_TAG_LETTERS]
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:

@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from riverlog.spark.sink.decisions import task_prefix
+from riverlog.spark.sink.decisions import PREFIX, task_prefix
 
 _RUNS_MAX: Final = 64
 _RUN_LETTERS: Final = 12
@@ -48,14 +48,24 @@ def run_prefix(identity: str, run: str) -> str:
     return f"{task_prefix(identity)}{run.replace('-', '')[:_RUN_LETTERS]}-"
 
 
-def take_transactional_id(identity: str, run: str, epoch: int) -> str:
-    """One that no other process uses, nor another task of this epoch."""
+def take_transactional_id(identity: str, run: str, epoch: int, tag: str | None = None) -> str:
+    """One that no other process uses, nor another task of this epoch; its end tells the query's options."""
     process = _this_process()
     slots = process.runs.pop((identity, run), None) or _Slots()
     process.runs[(identity, run)] = slots
     while len(process.runs) > _RUNS_MAX:
         del process.runs[next(iter(process.runs))]
-    return f"{run_prefix(identity, run)}{process.name}-{slots.take(epoch)}"
+    end = "" if tag is None else tag_suffix(tag)
+    return f"{run_prefix(identity, run)}{process.name}-{slots.take(epoch)}{end}"
+
+
+def tag_suffix(tag: str) -> str:
+    return f"-{tag}"
+
+
+def identity_of(transactional_id: str) -> str:
+    """The query, or batch write, that a task's transactional id belongs to."""
+    return transactional_id.removeprefix(f"{PREFIX}/").rpartition("/")[0]
 
 
 def is_first_epoch(identity: str, run: str, epoch: int) -> bool:

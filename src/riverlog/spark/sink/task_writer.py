@@ -136,7 +136,7 @@ class _OpenTransaction:
     def writer(self) -> BatchWriter:
         if self._begun is None:
             task = self._task
-            name = take_transactional_id(task.identity, task.run, task.epoch)
+            name = take_transactional_id(task.identity, task.run, task.epoch, self._options.tag)
             dialect = dialect_of(self._cluster)
             producer, _ = begin_longest(self._cluster, name, dialect, self._options.transaction_timeout_ms)
             writer = BatchWriter(self._cluster, producer, Transactional(name, dialect), self._options.writing)

@@ -19,6 +19,7 @@ from riverlog.client.cluster import Cluster
 from riverlog.model.errors import RiverlogError
 from riverlog.spark.sink.columns import RowBatch
 from riverlog.spark.sink.commit import EpochCommit
+from riverlog.spark.sink.leftovers import abort_stopped
 from riverlog.spark.sink.options import Guarantee, SinkOptions
 from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
 
@@ -48,12 +49,17 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 self._commit_of(cluster, told, batchId).commit()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        told = _told(messages)
-        if not told or self._options.guarantee is Guarantee.AT_LEAST_ONCE:
-            # Tasks that fail abort what they began; what killed ones leave, the next commit aborts.
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        with Cluster(self._options.client) as cluster:
-            self._commit_of(cluster, told, batchId).abort()
+        told = _told(messages)
+        if told:
+            with Cluster(self._options.client) as cluster:
+                self._commit_of(cluster, told, batchId).abort()
+        # No task has told which query this is when it was stopped early. What this does not find, the next
+        # commit of the query does.
+        if self._options.tag is not None:
+            count = abort_stopped(self._options.client, self._options.tag)
+            _log.info("aborted %d transactions of epoch %d", count, batchId)
 
     def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote], epoch: int) -> EpochCommit:
         first = told[0]
