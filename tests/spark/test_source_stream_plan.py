@@ -35,7 +35,7 @@ def stopped() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker({"log.cleaner.backoff.ms": 50}) as running:
         yield running
 
 
@@ -182,15 +182,29 @@ def test_a_stream_of_committed_records_ends_before_an_open_transaction(broker: B
     assert read(stream, start, end) == ["committed"]
 
 
-def test_gaps_of_compaction_are_no_loss(broker: Broker) -> None:
+def test_offsets_of_an_aborted_transaction_are_no_loss(broker: Broker) -> None:
     broker.create_topic("gaps")
     put(broker, "gaps", numbered(0, 5))
-    stream = reader(broker, subscribe="gaps")
-    # Markers of transactions leave the same kind of gap: offsets without a record.
     put_in_transaction(broker, "gaps", ["x"], commits=False)
-    committed = reader(broker, subscribe="gaps", kafka_isolation_level="read_committed")
+    stream = reader(broker, subscribe="gaps", kafka_isolation_level="read_committed")
     end = stream.latestOffset(offsets("gaps", 0), ALL)
-    assert read(committed, offsets("gaps", 5), end) == []
+    assert end == offsets("gaps", 7)
+    assert read(stream, offsets("gaps", 5), end) == []
+
+
+def test_offsets_that_were_compacted_away_are_no_loss(broker: Broker) -> None:
+    small = {"cleanup.policy": "compact", "internal.segment.bytes": 2000, "min.cleanable.dirty.ratio": 0.01}
+    broker.create_topic("compacted", config=small)
+    for number in range(200):
+        put(broker, "compacted", [f"{number:05d}" + "x" * 50], key=b"same")
+    stream = reader(broker, subscribe="compacted")
+    start, end = offsets("compacted", 0), offsets("compacted", 200)
+
+    def left() -> list[str]:
+        return [value[:5] for value in read(stream, start, end)]
+
+    eventually(lambda: len(left()) < 100, timeout_s=60)
+    assert left()[-1] == "00199"
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
