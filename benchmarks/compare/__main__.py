@@ -8,6 +8,7 @@ not be had (Riverlog was measured alone).
 import argparse
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
         for case in plan.chosen(options.case):
             print(f"{case.name:<38} {case.words}")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # So that brokers are stopped.
     try:
         return compare(options, arguments, console)
     except (driver.DriverMissingError, lifecycle.NotReadyError) as error:
