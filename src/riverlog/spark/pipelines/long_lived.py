@@ -67,7 +67,19 @@ class LongLivedQueries:
     def _create_table(self, table: Table, inferred: StructType) -> None:
         if self._spark.catalog.tableExists(table.name):
             return
-        schema = inferred if table.schema is None else table.schema
+        try:
+            self._create(table, _schema(table, inferred))
+        except PySparkException as error:
+            raise PipelineError(
+                f"the table {table.name} cannot be created: {one_line(error)}", remedy=_CATALOG_THAT_LASTS
+            ) from error
+
+    def _create(self, table: Table, schema: StructType) -> None:
+        if not (table.partition_cols or table.cluster_by or table.table_properties):
+            # Without a file: from the first one on, a stream that reads the table takes its files as they
+            # are, and not the list of whole batches that the stream which writes it keeps.
+            self._spark.catalog.createTable(table.name, source=table.format, schema=schema)
+            return
         writer = self._spark.createDataFrame([], schema).writeTo(table.name)
         if table.format:
             writer = writer.using(table.format)
@@ -77,12 +89,7 @@ class LongLivedQueries:
             writer = writer.partitionedBy(*(functions.col(name) for name in table.partition_cols))
         if table.cluster_by:
             writer = writer.clusterBy(*table.cluster_by)
-        try:
-            writer.create()
-        except PySparkException as error:
-            raise PipelineError(
-                f"the table {table.name} cannot be created: {one_line(error)}", remedy=_CATALOG_THAT_LASTS
-            ) from error
+        writer.create()
 
     def _target_path(self, target: Sink | StreamingTable) -> tuple[str, ...]:
         if isinstance(target, Sink):
@@ -104,3 +111,13 @@ class LongLivedQueries:
                     self._spark.conf.unset(key)
                 else:
                     self._spark.conf.set(key, old)
+
+
+def _schema(table: Table, inferred: StructType) -> StructType:
+    if table.schema is None:
+        return inferred
+    if isinstance(table.schema, StructType):
+        return table.schema
+    parsed = StructType.fromDDL(table.schema)
+    assert isinstance(parsed, StructType), "a table has columns"
+    return parsed

@@ -64,6 +64,17 @@ def run_once(project: Project, options: RunOptions, selection: Selection, watche
 
 def run_on(project: Project, options: RunOptions, stop: threading.Event, watcher: Watcher) -> bool:
     """Keep the project running until `stop` is set. False if the stop had to cut off a batch."""
+    try:
+        return _kept_running(project, options, stop, watcher)
+    except (PipelineError, PySparkException, grpc.RpcError) as error:
+        if stop.is_set():
+            return False  # Spark had the signal too, and was quicker.
+        if isinstance(error, PipelineError):
+            raise
+        raise PipelineError(one_line(error)) from error
+
+
+def _kept_running(project: Project, options: RunOptions, stop: threading.Event, watcher: Watcher) -> bool:
     with (
         held(project.state_directory, "run", options.master),
         opened(project.name, project.configuration, options.master, log=options.spark_log) as spark,
