@@ -26,7 +26,7 @@ from examples.demo.pipeline import DEAD, ORDERS, REGION_TOPICS, REVENUE, Pipelin
 from examples.demo.proof import Line, check, summary
 from riverlog.testing import Broker
 
-DEADLINE_S = 150.0
+DEADLINE_S = 600.0
 _SETTLE_S = 0.25
 
 
