@@ -107,3 +107,21 @@ def test_no_expression_takes_long(pattern: str) -> None:
 def test_an_expression_that_is_too_large_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidRegex):
         Regex(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        ("spark/.*", {"spark/1 a", "spark/é"}),
+        ("[^/]+", {"plain:id"}),
+        ("spark/[a-ü]", {"spark/é"}),
+        ("spark/[à-ü]", {"spark/é"}),
+        ("\\w+/\\d\\s\\S", {"spark/1 a"}),
+        ("\\Qplain:\\Eid", {"plain:id"}),
+        ("\\w+\\W\\pL+", {"plain:id", "spark/é"}),
+    ],
+)
+def test_names_of_any_characters_match_with_their_alphabet(pattern: str, matching: set[str]) -> None:
+    names = {"spark/1 a", "spark/é", "plain:id"}
+    regex = Regex(pattern, frozenset("".join(names)))
+    assert {name for name in names if regex.matches(name)} == matching

@@ -3,7 +3,7 @@
 Since 1 also by how long a transaction is open, since 2 by a regular expression that the whole id must match.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from riverlog.broker.context import RequestContext
 from riverlog.coordinator.groups.consumer_regex import Regex
@@ -29,23 +29,22 @@ class ListTransactionsHandler:
     ) -> ListTransactionsResponse:
         unknown = [each for each in request.state_filters if each not in _STATES]
         states = {_STATES[each] for each in request.state_filters if each in _STATES}
-        try:
-            matches = _name_filter(request.transactional_id_pattern)
-        except InvalidRegex:
+        pattern = request.transactional_id_pattern
+        if pattern and not _is_regex(pattern):
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
         if unknown and not states:
             return ListTransactionsResponse(unknown_state_filters=unknown)
-        found: list[messages.TransactionState] = []
+        found: list[Transaction] = []
         for answer in self._transactions.list_each():
             transactions = await answer
             if isinstance(transactions, ErrorCode):
                 return ListTransactionsResponse(error_code=transactions)
-            found += [
-                _listed(each)
-                for each in transactions
-                if self._is_wanted(each, states, request) and matches(each.transactional_id)
-            ]
-        return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
+            found += (each for each in transactions if self._is_wanted(each, states, request))
+        if pattern:
+            found = _matching(found, pattern)
+        return ListTransactionsResponse(
+            unknown_state_filters=unknown, transaction_states=[_listed(each) for each in found]
+        )
 
     def _is_wanted(
         self, transaction: Transaction, states: Collection[TransactionState], request: ListTransactionsRequest
@@ -60,10 +59,18 @@ class ListTransactionsHandler:
         return request.duration_filter < 0 or self._clock.wall_ms() - started_ms > request.duration_filter
 
 
-def _name_filter(pattern: str | None) -> Callable[[str], bool]:
-    if not pattern:
-        return lambda name: True
-    return Regex(pattern).matches
+def _is_regex(pattern: str) -> bool:
+    try:
+        Regex(pattern)
+    except InvalidRegex:
+        return False
+    return True
+
+
+def _matching(transactions: list[Transaction], pattern: str) -> list[Transaction]:
+    alphabet = frozenset[str]().union(*(each.transactional_id for each in transactions))
+    regex = Regex(pattern, alphabet)
+    return [each for each in transactions if regex.matches(each.transactional_id)]
 
 
 def _listed(transaction: Transaction) -> messages.TransactionState:

@@ -1,4 +1,4 @@
-"""Matching names of topics against regular expressions, in time proportional to the name.
+"""Matching names, of topics above all, against regular expressions, in time proportional to the name.
 
 A member chooses the expression and the coordinator runs it, so it must not be able to take long: Python's own
 engine can be made to try exponentially many ways, like any that goes back. This one follows all ways at once
@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from riverlog.coordinator.groups.consumer_regex_syntax import (
+    TOPIC_CHARACTERS,
     WORD_CHARACTERS,
     At,
     Either,
@@ -39,11 +40,11 @@ class _State(NamedTuple):
 class Regex:
     """Matches whole names. Raises `InvalidRegex`, also for an expression that is too large."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, alphabet: frozenset[str] = TOPIC_CHARACTERS) -> None:
         if len(pattern) > PATTERN_LENGTH_MAX:
             raise InvalidRegex(f"longer than {PATTERN_LENGTH_MAX} characters")
         self._states: list[_State] = [_State(None, ())]
-        self._start = self._compile(parse(pattern), _MATCHED)
+        self._start = self._compile(parse(pattern, alphabet), _MATCHED)
         self._steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
 
     def matches(self, name: str) -> bool:

@@ -1,8 +1,9 @@
-"""Reading regular expressions in the syntax of RE2, as far as names of topics can be told apart by them.
+"""Reading regular expressions in the syntax of RE2, as far as some names can be told apart by them.
 
-A name of a topic consists of letters, digits, dots, dashes and underscores, so a class of characters is a set
-of those. What RE2 refuses is refused here: back references, looking around, repetition of nothing. What only
-matters for finding where a match lies (greed, groups by name) is read and means nothing.
+Names have an alphabet: a class of characters is a set of those. A name of a topic consists of letters,
+digits, dots, dashes and underscores; a transactional id of whatever a client likes. What RE2 refuses is
+refused here: back references, looking around, repetition of nothing. What only matters for finding where a
+match lies (greed, groups by name) is read and means nothing.
 """
 
 import string
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-NAME_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
+TOPIC_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
 WORD_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "_")
 _DIGITS: Final = frozenset(string.digits)
 _REPEATS_MAX: Final = 1000
@@ -59,22 +60,15 @@ class Repeated:
 
 Node = OneOf | At | InTurn | Either | Repeated
 
-_ESCAPED_CLASSES: Final = {
-    "d": _DIGITS,
-    "D": NAME_CHARACTERS - _DIGITS,
-    "w": WORD_CHARACTERS,
-    "W": NAME_CHARACTERS - WORD_CHARACTERS,
-    "s": frozenset[str](),
-    "S": NAME_CHARACTERS,
-}
+_ESCAPED_CLASSES: Final = {"d": _DIGITS, "w": WORD_CHARACTERS, "s": frozenset("\t\n\f\r ")}
 _PLACES: Final = {"A": Place.START, "z": Place.END, "b": Place.WORD_EDGE, "B": Place.NO_WORD_EDGE}
 _CONTROL: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _POSIX: Final[dict[str, Callable[[str], bool]]] = {
     "alnum": str.isalnum,
     "alpha": str.isalpha,
     "ascii": str.isascii,
-    "blank": lambda character: False,
-    "cntrl": lambda character: False,
+    "blank": lambda character: character in " \t",
+    "cntrl": lambda character: unicodedata.category(character) == "Cc",
     "digit": str.isdigit,
     "graph": str.isprintable,
     "lower": str.islower,
@@ -96,14 +90,15 @@ _CATEGORIES: Final = frozenset({"L", "Lu", "Ll", "Lt", "Lm", "Lo", "N", "Nd", "N
 )
 
 
-def parse(pattern: str) -> Node:
+def parse(pattern: str, alphabet: frozenset[str]) -> Node:
     """Raises `InvalidRegex`."""
-    return _Parser(pattern).parse()
+    return _Parser(pattern, alphabet).parse()
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, alphabet: frozenset[str]) -> None:
         self._text = pattern
+        self._alphabet = alphabet
         self._at = 0
         self._depth = 0
         self._ignores_case = False
@@ -197,7 +192,7 @@ class _Parser:
             case "[":
                 return OneOf(self._class())
             case ".":
-                return OneOf(NAME_CHARACTERS)
+                return OneOf(self._alphabet)
             case "^":
                 return At(Place.START)
             case "$":
@@ -215,7 +210,7 @@ class _Parser:
     def _cased(self, characters: "set[str] | frozenset[str]") -> frozenset[str]:
         if self._ignores_case:
             characters = {other for each in characters for other in (each, each.lower(), each.upper())}
-        return NAME_CHARACTERS.intersection(characters)
+        return self._alphabet.intersection(characters)
 
     def _group(self) -> Node:
         self._depth += 1
@@ -268,8 +263,11 @@ class _Parser:
     def _escaped_class(self, character: str) -> frozenset[str] | None:
         if character in "pP":
             found = self._category()
-            return NAME_CHARACTERS - found if character == "P" else found
-        return _ESCAPED_CLASSES.get(character)
+            return self._alphabet - found if character == "P" else found
+        named = _ESCAPED_CLASSES.get(character.lower())
+        if named is None:
+            return None
+        return self._alphabet - named if character.isupper() else self._alphabet & named
 
     def _category(self) -> frozenset[str]:
         name = self._upto("}", "a class without an end") if self._take("{") else self._next("no class")
@@ -278,14 +276,14 @@ class _Parser:
         if name == "Latin":
             found = frozenset(string.ascii_letters)
         elif name in _CATEGORIES:
-            found = frozenset(each for each in NAME_CHARACTERS if unicodedata.category(each).startswith(name))
+            found = frozenset(each for each in self._alphabet if unicodedata.category(each).startswith(name))
         elif name in ("Any", "Common"):
-            found = NAME_CHARACTERS if name == "Any" else NAME_CHARACTERS - frozenset(string.ascii_letters)
+            found = self._alphabet if name == "Any" else self._alphabet - frozenset(string.ascii_letters)
         elif name in _OTHER_SCRIPTS:
             found = frozenset()
         else:
             raise self._wrong(f"an unknown class of characters {name!r}")
-        return NAME_CHARACTERS - found if is_negated else found
+        return self._alphabet - found if is_negated else found
 
     def _escaped_character(self, character: str) -> str:
         if character in _CONTROL:
@@ -320,7 +318,7 @@ class _Parser:
             found |= self._range()
         self._at += 1
         cased = self._cased(found)
-        return NAME_CHARACTERS - cased if is_negated else cased
+        return self._alphabet - cased if is_negated else cased
 
     def _posix(self) -> frozenset[str]:
         self._at += len("[:")
@@ -328,8 +326,8 @@ class _Parser:
         test = _POSIX.get(name.removeprefix("^"))
         if test is None:
             raise self._wrong(f"an unknown class of characters {name!r}")
-        found = frozenset(filter(test, NAME_CHARACTERS))
-        return NAME_CHARACTERS - found if name.startswith("^") else found
+        found = frozenset(filter(test, self._alphabet))
+        return self._alphabet - found if name.startswith("^") else found
 
     def _range(self) -> frozenset[str]:
         first = self._one_of_class()
@@ -342,7 +340,8 @@ class _Parser:
         if isinstance(last, frozenset) or last < first:
             raise self._wrong("a bad range of characters")
         # Case is folded over all characters, those too that no name has.
-        return frozenset(chr(code) for code in range(ord(first), min(ord(last), 0x7F) + 1))
+        low = frozenset(chr(code) for code in range(ord(first), min(ord(last), 0x7F) + 1))
+        return low | {each for each in self._alphabet if first <= each <= last}
 
     def _one_of_class(self) -> str | frozenset[str]:
         character = self._next("a bracket that is not closed")
