@@ -8,7 +8,7 @@ here: which records stay.
 from collections.abc import Collection, Iterator
 
 from riverlog.model.disk import ReadableBuffer
-from riverlog.records.aiokafka_codec import NativeDecodeError
+from riverlog.records.aiokafka_codec import NativeDecodeError, decode_all
 from riverlog.records.batch import (
     CODEC_MASK,
     DELETE_HORIZON_FLAG,
@@ -17,7 +17,7 @@ from riverlog.records.batch import (
     CorruptBatch,
     write_header,
 )
-from riverlog.records.compression import DecompressionError, compress
+from riverlog.records.compression import PADDING_BYTES, DecompressionError, compress
 from riverlog.records.record import PlainBatch, plain_batch
 from riverlog.records.record_area import decode_area, encode_varint, read_varint
 
@@ -26,7 +26,11 @@ RecordShape = tuple[int, int, bytes | None, bool]
 
 
 def open_batch(batch: ReadableBuffer, position: int, header: BatchHeader, limit_bytes: int) -> PlainBatch:
-    """The batch uncompressed. Raises `CorruptBatch`."""
+    """The batch uncompressed: where it is, if it never was compressed. Raises `CorruptBatch`."""
+    end = position + header.size_bytes
+    is_padded = len(batch) - end >= PADDING_BYTES
+    if is_padded and not header.attributes & CODEC_MASK and header.size_bytes <= limit_bytes:
+        return PlainBatch(header, memoryview(batch)[position:end])
     try:
         return plain_batch(batch, position, header, limit_bytes)
     except DecompressionError as error:
@@ -38,7 +42,7 @@ def shapes_of(plain: PlainBatch) -> list[RecordShape]:
     try:
         return [
             (each.offset, -1 if each.timestamp is None else each.timestamp, each.key, each.value is not None)
-            for each in plain.native_records()
+            for each in decode_all(plain.view)
         ]
     except NativeDecodeError:
         return [

@@ -297,7 +297,7 @@ def test_the_map_stays_within_its_memory() -> None:
     try:
         number = 0
         while newest.has_room_for(1):
-            newest.put(b"a key of some length %d" % number, (1 << 40) + number)
+            newest.put([(b"a key of some length %d" % number, (1 << 40) + number)])
             number += 1
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -308,16 +308,10 @@ def test_the_map_stays_within_its_memory() -> None:
 
 def test_long_keys_are_told_apart_and_never_taken_for_short_ones() -> None:
     newest = OffsetMap(10_000)
-    newest.put(b"x" * 200 + b"1", 1)
-    newest.put(b"x" * 200 + b"2", 2)
-    newest.put(b"short", 3)
-    newest.put(b"", 4)
-    assert [newest.newest(key) for key in (b"x" * 200 + b"1", b"x" * 200 + b"2", b"short", b"")] == [
-        1,
-        2,
-        3,
-        4,
-    ]
+    keys = (b"x" * 200 + b"1", b"x" * 200 + b"2", b"short", b"")
+    assert newest.put((key, number) for number, key in enumerate(keys, 1)) == []
+    assert [newest.newest(key) for key in keys] == [1, 2, 3, 4]
+    assert newest.put([(keys[1], 5), (b"new", 6), (keys[1], 7)]) == [2, 5]
     assert newest.newest(b"x" * 200) == -1
 
 

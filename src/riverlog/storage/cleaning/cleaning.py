@@ -12,7 +12,8 @@ from functools import partial
 
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
-from riverlog.records.retained import open_batch, shapes_of
+from riverlog.records.batch import BatchHeader
+from riverlog.records.retained import RecordShape, open_batch, shapes_of
 from riverlog.storage.batch_scan import ScannedBatch, scan_batches
 from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.cleaning.filtering import BatchFilter, PassRules, checked
@@ -20,6 +21,7 @@ from riverlog.storage.cleaning.offset_map import OffsetMap
 from riverlog.storage.cleaning.output import CleanedSegment
 from riverlog.storage.cleaning.pace import CalledOffError, Pace
 from riverlog.storage.cleaning.plan import Cleanable, groups_of, segments_to_clean
+from riverlog.storage.cleaning.survivors import Survivors
 from riverlog.storage.cleaning.transactions import SeenTransactions
 from riverlog.storage.producer_state import end_marker
 from riverlog.storage.segment import Segment
@@ -54,6 +56,7 @@ class Cleaning:
         self._now_ms = now_ms
         self._generation = log.generation
         self._newest = OffsetMap(bounds.map_bytes, bounds.map_load_factor)
+        self._survivors = Survivors()
         self._is_full = False
         self._last_batch_end = -1
 
@@ -69,7 +72,7 @@ class Cleaning:
             limit_bytes=log.config.decompressed_bytes_max,
             producers=log.last_records(),
         )
-        batch_filter = BatchFilter(self._newest, rules, SeenTransactions())
+        batch_filter = BatchFilter(self._newest, rules, SeenTransactions(), self._survivors)
         for group in list(groups_of(segments_to_clean(log, self.end_offset), log.config)):
             yield from self._rewrite(group, batch_filter)
         self._require_wanted([])
@@ -100,10 +103,14 @@ class Cleaning:
                 if len(newest) and not newest.has_room_for(header.record_count):
                     self._is_full = True
                     return
-                for offset, _, key, _ in shapes_of(open_batch(view, at, header, limit_bytes)):
-                    if key is not None:
-                        newest.put(key, offset)
+                self._note_records(header, shapes_of(open_batch(view, at, header, limit_bytes)))
             self._last_batch_end = header.next_offset
+
+    def _note_records(self, header: BatchHeader, shapes: list[RecordShape]) -> None:
+        keyed = [(key, offset) for offset, _, key, _ in shapes if key is not None]
+        is_plain = len(keyed) == len(shapes) and all(has_value for _, _, _, has_value in shapes)
+        self._survivors.add(header.base_offset, header.next_offset, len(keyed), is_plain)
+        self._survivors.lose(self._newest.put(keyed))
 
     def _rewrite(self, group: list[Segment], batch_filter: BatchFilter) -> Generator[Step, None, None]:
         log = self.log

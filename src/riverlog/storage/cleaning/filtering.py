@@ -15,6 +15,7 @@ from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import BatchHeader, CorruptBatch, crc_is_valid
 from riverlog.records.retained import RecordShape, emptied, open_batch, retain, shapes_of
 from riverlog.storage.cleaning.offset_map import OffsetMap
+from riverlog.storage.cleaning.survivors import Fate, Survivors
 from riverlog.storage.cleaning.transactions import SeenTransactions
 from riverlog.storage.producer_state import end_marker
 from riverlog.storage.transaction_index import AbortedTransaction
@@ -50,12 +51,15 @@ def checked(header: BatchHeader, view: ReadableBuffer, at: int) -> None:
 class BatchFilter:
     """Goes over the batches of a pass in order."""
 
-    __slots__ = ("_aborted", "_newest", "_rules", "_seen", "_untouched")
+    __slots__ = ("_aborted", "_newest", "_rules", "_seen", "_survivors", "_untouched")
 
-    def __init__(self, newest: OffsetMap, rules: PassRules, seen: SeenTransactions) -> None:
+    def __init__(
+        self, newest: OffsetMap, rules: PassRules, seen: SeenTransactions, survivors: Survivors
+    ) -> None:
         self._newest = newest
         self._rules = rules
         self._seen = seen
+        self._survivors = survivors
         self._aborted: list[AbortedTransaction] = []
         self._untouched: list[AbortedTransaction] = []
 
@@ -73,16 +77,20 @@ class BatchFilter:
 
     def retained(self, header: BatchHeader, view: ReadableBuffer, at: int) -> ReadableBuffer | None:
         """What is left of the batch at `at`; None for nothing. Raises `CorruptBatch`."""
-        checked(header, view, at)
+        fate = self._survivors.fate(header.base_offset, header.record_count)
+        if fate is not Fate.NONE_STAYS:  # Whose CRC was right when its keys were noted.
+            checked(header, view, at)
         if header.base_offset >= self._rules.end_offset:
             return _as_it_is(header, view, at)
         if header.is_control:
             return self._control(header, view, at)
-        if self._seen.is_aborted(header) or not header.record_count:
+        if self._seen.is_aborted(header) or not header.record_count or fate is Fate.NONE_STAYS:
             return self._without_records(header)
-        return self._data(header, view, at)
+        if fate is Fate.ALL_STAY:
+            return _as_it_is(header, view, at)
+        return self._looked_into(header, view, at)
 
-    def _data(self, header: BatchHeader, view: ReadableBuffer, at: int) -> ReadableBuffer | None:
+    def _looked_into(self, header: BatchHeader, view: ReadableBuffer, at: int) -> ReadableBuffer | None:
         plain = open_batch(view, at, header, self._rules.limit_bytes)
         shapes = shapes_of(plain)
         horizon_ms = header.delete_horizon_ms

@@ -5,6 +5,7 @@ for itself can equal. Two long keys with one digest would cost a record; at 128 
 chance, and blake2 leaves no way to make it happen on purpose.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -28,10 +29,16 @@ class OffsetMap:
     def has_room_for(self, count: int) -> bool:
         return len(self._offsets) + count <= self.capacity
 
-    def put(self, key: bytes, offset: int) -> None:
-        if len(key) >= _DIGEST_BYTES:
-            key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
-        self._offsets[key] = offset
+    def put(self, keyed: Iterable[tuple[bytes, int]]) -> list[int]:
+        """Note the offsets of these keys, in order; returns those whose place they take."""
+        offsets, older = self._offsets, []
+        for key, offset in keyed:
+            if len(key) >= _DIGEST_BYTES:
+                key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+            if key in offsets:
+                older.append(offsets[key])
+            offsets[key] = offset
+        return older
 
     def newest(self, key: bytes) -> int:
         """The offset of the key's newest record in the dirty part; -1 when it has none there."""
