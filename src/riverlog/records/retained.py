@@ -5,7 +5,7 @@ set, it takes the place of the base timestamp, so that the timestamp of every re
 here: which records stay.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Sequence
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records.aiokafka_codec import NativeDecodeError, decode_all
@@ -53,21 +53,23 @@ def shapes_of(plain: PlainBatch) -> list[RecordShape]:
 
 def retain(
     plain: PlainBatch,
-    kept: Collection[int],
+    kept: Sequence[int],
     *,
-    max_timestamp_ms: int,
-    delete_horizon_ms: int | None,
+    max_timestamp_ms: int | None = None,
+    delete_horizon_ms: int | None = None,
 ) -> bytearray:
-    """The batch with the records of these numbers, in order; at least one."""
+    """The batch with the records of these numbers, in order; at least one.
+
+    `max_timestamp_ms` is that of the records, which is found by looking where it is not known.
+    """
     header = plain.header
     attributes, base_timestamp_ms, shift_ms = header.attributes, header.base_timestamp_ms, 0
     if delete_horizon_ms is not None and header.delete_horizon_ms is None:
         shift_ms = base_timestamp_ms - delete_horizon_ms
         attributes, base_timestamp_ms = attributes | DELETE_HORIZON_FLAG, delete_horizon_ms
-    wanted = set(kept)
-    pieces: list[ReadableBuffer] = [
-        piece for number, piece in enumerate(_pieces(plain.area)) if number in wanted
-    ]
+    pieces: list[ReadableBuffer] = _pieces(plain.area, kept)
+    if max_timestamp_ms is None:
+        max_timestamp_ms = header.base_timestamp_ms + max(_timestamp_delta_ms(piece) for piece in pieces)
     if shift_ms:
         pieces = [_shifted(memoryview(piece), shift_ms) for piece in pieces]
     area = compress(header.codec, b"".join(pieces))
@@ -94,16 +96,42 @@ def emptied(header: BatchHeader) -> bytearray:
     )
 
 
-def _pieces(area: memoryview) -> Iterator[memoryview]:
-    """The bytes of each record, with the length in front."""
-    position, end = 0, len(area)
-    while position < end:
-        length, start = read_varint(area, position, end)
-        following = start + length
-        if length < 0 or following > end:
-            raise CorruptBatch(f"a record claims {length} bytes, {end - start} are left")
-        yield area[position:following]
-        position = following
+def _pieces(area: memoryview, kept: Sequence[int]) -> list[ReadableBuffer]:
+    """The bytes of each of these records, with the length in front. Nothing behind the last is looked at."""
+    pieces: list[ReadableBuffer] = []
+    position, number, end = 0, 0, len(area)
+    for wanted in kept:
+        while True:
+            length, start = _length(area, position, end)
+            following = start + length
+            if length < 0 or following > end:
+                raise CorruptBatch(f"a record claims {length} bytes, {end - start} are left")
+            begin, position = position, following
+            number += 1
+            if number > wanted:
+                pieces.append(area[begin:following])
+                break
+    return pieces
+
+
+def _length(area: memoryview, position: int, end: int) -> tuple[int, int]:
+    """As `read_varint`; nearly every record has a length of one or two bytes."""
+    if end - position >= 2:
+        first = area[position]
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), position + 1
+        second = area[position + 1]
+        if second < 0x80:
+            raw = first & 0x7F | second << 7
+            return (raw >> 1) ^ -(raw & 1), position + 2
+    return read_varint(area, position, end)
+
+
+def _timestamp_delta_ms(piece: ReadableBuffer) -> int:
+    """Behind the length and a byte of attributes."""
+    view = memoryview(piece)
+    _, start = _length(view, 0, len(view))
+    return read_varint(view, start + 1, len(view))[0]
 
 
 def _shifted(piece: memoryview, shift_ms: int) -> bytes:

@@ -12,8 +12,7 @@ from functools import partial
 
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
-from riverlog.records.batch import BatchHeader
-from riverlog.records.retained import RecordShape, open_batch, shapes_of
+from riverlog.records.retained import open_batch, shapes_of
 from riverlog.storage.batch_scan import ScannedBatch, scan_batches
 from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.cleaning.filtering import BatchFilter, PassRules, checked
@@ -72,6 +71,7 @@ class Cleaning:
             limit_bytes=log.config.decompressed_bytes_max,
             producers=log.last_records(),
         )
+        self._survivors.settle(self._newest.offsets())
         batch_filter = BatchFilter(self._newest, rules, SeenTransactions(), self._survivors)
         for group in list(groups_of(segments_to_clean(log, self.end_offset), log.config)):
             yield from self._rewrite(group, batch_filter)
@@ -103,14 +103,10 @@ class Cleaning:
                 if len(newest) and not newest.has_room_for(header.record_count):
                     self._is_full = True
                     return
-                self._note_records(header, shapes_of(open_batch(view, at, header, limit_bytes)))
+                shapes = shapes_of(open_batch(view, at, header, limit_bytes))
+                newest.put((key, offset) for offset, _, key, _ in shapes if key is not None)
+                self._survivors.note(header, shapes)
             self._last_batch_end = header.next_offset
-
-    def _note_records(self, header: BatchHeader, shapes: list[RecordShape]) -> None:
-        keyed = [(key, offset) for offset, _, key, _ in shapes if key is not None]
-        is_plain = len(keyed) == len(shapes) and all(has_value for _, _, _, has_value in shapes)
-        self._survivors.add(header.base_offset, header.next_offset, len(keyed), is_plain)
-        self._survivors.lose(self._newest.put(keyed))
 
     def _rewrite(self, group: list[Segment], batch_filter: BatchFilter) -> Generator[Step, None, None]:
         log = self.log

@@ -15,7 +15,7 @@ from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import BatchHeader, CorruptBatch, crc_is_valid
 from riverlog.records.retained import RecordShape, emptied, open_batch, retain, shapes_of
 from riverlog.storage.cleaning.offset_map import OffsetMap
-from riverlog.storage.cleaning.survivors import Fate, Survivors
+from riverlog.storage.cleaning.survivors import Survivors
 from riverlog.storage.cleaning.transactions import SeenTransactions
 from riverlog.storage.producer_state import end_marker
 from riverlog.storage.transaction_index import AbortedTransaction
@@ -77,18 +77,28 @@ class BatchFilter:
 
     def retained(self, header: BatchHeader, view: ReadableBuffer, at: int) -> ReadableBuffer | None:
         """What is left of the batch at `at`; None for nothing. Raises `CorruptBatch`."""
-        fate = self._survivors.fate(header.base_offset, header.record_count)
-        if fate is not Fate.NONE_STAYS:  # Whose CRC was right when its keys were noted.
-            checked(header, view, at)
+        checked(header, view, at)
         if header.base_offset >= self._rules.end_offset:
             return _as_it_is(header, view, at)
         if header.is_control:
             return self._control(header, view, at)
-        if self._seen.is_aborted(header) or not header.record_count or fate is Fate.NONE_STAYS:
+        if self._seen.is_aborted(header) or not header.record_count:
             return self._without_records(header)
-        if fate is Fate.ALL_STAY:
+        staying = self._survivors.of(header)
+        return (
+            self._looked_into(header, view, at) if staying is None else self._known(header, view, at, staying)
+        )
+
+    def _known(
+        self, header: BatchHeader, view: ReadableBuffer, at: int, staying: Sequence[int]
+    ) -> ReadableBuffer | None:
+        """A plain batch, none of whose records is a tombstone."""
+        if not staying:
+            return self._without_records(header)
+        if len(staying) == header.record_count:
             return _as_it_is(header, view, at)
-        return self._looked_into(header, view, at)
+        plain = open_batch(view, at, header, self._rules.limit_bytes)
+        return retain(plain, [offset - header.base_offset for offset in staying])
 
     def _looked_into(self, header: BatchHeader, view: ReadableBuffer, at: int) -> ReadableBuffer | None:
         plain = open_batch(view, at, header, self._rules.limit_bytes)

@@ -29,16 +29,17 @@ class OffsetMap:
     def has_room_for(self, count: int) -> bool:
         return len(self._offsets) + count <= self.capacity
 
-    def put(self, keyed: Iterable[tuple[bytes, int]]) -> list[int]:
-        """Note the offsets of these keys, in order; returns those whose place they take."""
-        offsets, older = self._offsets, []
+    def put(self, keyed: Iterable[tuple[bytes, int]]) -> None:
+        """Note the offsets of these keys, in order."""
+        offsets = self._offsets
         for key, offset in keyed:
             if len(key) >= _DIGEST_BYTES:
                 key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
-            if key in offsets:
-                older.append(offsets[key])
             offsets[key] = offset
-        return older
+
+    def offsets(self) -> Iterable[int]:
+        """The newest of each key."""
+        return self._offsets.values()
 
     def newest(self, key: bytes) -> int:
         """The offset of the key's newest record in the dirty part; -1 when it has none there."""

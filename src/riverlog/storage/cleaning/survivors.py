@@ -1,63 +1,61 @@
-"""How many records of each dirty batch are still the newest of their key, counted while the keys are noted.
+"""Where the newest record of each key stands: the second half of a pass need not decode what this knows.
 
-A batch that has lost all of them, or none, is dealt with by its header alone in the second half of a pass:
-it is neither decompressed nor decoded again. Not here: whether a tombstone stays, so a batch that holds one,
-or a record without a key, is never called whole. Memory is bounded: batches beyond the bound are not counted
-and have to be looked into.
+When the keys of the dirty part have been noted, the offsets in the map are just the records that stay. Of a
+plain batch (every record has key and value and stands at the offset that its number says) nothing more has
+to be known. Others, and those before the dirty part, are looked into. Memory is bounded: beyond a number of
+batches that are not plain none is taken for plain any more.
 """
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable
-from enum import Enum
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-BATCHES_MAX: Final = 1_000_000
+from riverlog.records.batch import BatchHeader
+from riverlog.records.retained import RecordShape
 
-
-class Fate(Enum):
-    UNKNOWN = "look into it"
-    NONE_STAYS = "every record was superseded"
-    ALL_STAY = "every record is the newest of its key, and none is a tombstone"
+ODD_MAX: Final = 500_000
 
 
 class Survivors:
-    """Batches come in order of their offsets."""
+    """Batches are noted in order of their offsets; `settle` comes before `of`."""
 
-    __slots__ = ("_bases", "_batches_max", "_end", "_is_plain", "_left")
+    __slots__ = ("_end", "_odd", "_odd_max", "_offsets", "_start")
 
-    def __init__(self, batches_max: int = BATCHES_MAX) -> None:
-        self._batches_max = batches_max
-        self._bases = array("q")
-        self._left = array("i")
-        self._is_plain = bytearray()
-        self._end = 0  # Where the last batch that is counted ends.
+    def __init__(self, odd_max: int = ODD_MAX) -> None:
+        self._odd_max = odd_max
+        self._odd: set[int] = set()
+        self._offsets = array("q")
+        # What lies between them was noted, and is plain where it is not odd.
+        self._start = -1
+        self._end = -1
 
-    def add(self, base_offset: int, next_offset: int, keyed: int, is_plain: bool) -> None:
-        """A batch with so many records that have a key; before any of them is noted."""
-        if len(self._bases) < self._batches_max:
-            self._bases.append(base_offset)
-            self._left.append(keyed)
-            self._is_plain.append(is_plain)
-            self._end = next_offset
+    def note(self, header: BatchHeader, shapes: Sequence[RecordShape]) -> None:
+        if self._start < 0:
+            self._start = header.base_offset
+        if len(self._odd) < self._odd_max:
+            self._end = header.next_offset
+            if not _is_plain(header, shapes):
+                self._odd.add(header.base_offset)
 
-    def lose(self, offsets: Iterable[int]) -> None:
-        """The records there, noted earlier, are not the newest of their keys any more."""
-        bases, left = self._bases, self._left
-        number, low, high = -1, 0, 0
-        for offset in offsets:
-            if not low <= offset < high:  # Neighbours mostly lose their place to neighbours.
-                if offset >= self._end:
-                    continue
-                number = bisect_right(bases, offset) - 1
-                low, high = bases[number], bases[number + 1] if number + 1 < len(bases) else self._end
-            left[number] -= 1
+    def settle(self, newest: Iterable[int]) -> None:
+        """`newest`: the offset of each key's newest record."""
+        self._offsets = array("q", sorted(newest))
 
-    def fate(self, base_offset: int, record_count: int) -> Fate:
-        number = bisect_right(self._bases, base_offset) - 1
-        if number < 0 or self._bases[number] != base_offset:
-            return Fate.UNKNOWN
-        left = self._left[number]
-        if left == 0:
-            return Fate.NONE_STAYS
-        return Fate.ALL_STAY if left == record_count and self._is_plain[number] else Fate.UNKNOWN
+    def of(self, header: BatchHeader) -> Sequence[int] | None:
+        """The offsets that stay of a batch which was noted; None for one that has to be looked into."""
+        base_offset = header.base_offset
+        if not self._start <= base_offset < self._end or base_offset in self._odd:
+            return None
+        first = bisect_left(self._offsets, base_offset)
+        return self._offsets[first : bisect_left(self._offsets, header.next_offset, first)]
+
+
+def _is_plain(header: BatchHeader, shapes: Sequence[RecordShape]) -> bool:
+    if header.delete_horizon_ms is not None:
+        return False
+    in_order = range(header.base_offset, header.next_offset)
+    return len(in_order) == len(shapes) and all(
+        offset == due and has_value and key is not None
+        for due, (offset, _, key, has_value) in zip(in_order, shapes, strict=True)
+    )
