@@ -38,8 +38,8 @@ def walk_headers(file: DiskFile, position: int, end: int) -> Iterator[tuple[int,
         position += header.size_bytes
 
 
-def walk_shapes(file: DiskFile, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Position, size and last offset of each batch, as `walk_headers` but quicker: for lookups."""
+def walk_shapes(file: DiskFile, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Position, size, base and last offset of each batch, as `walk_headers` but quicker: for lookups."""
     chunk, chunk_at = b"", position
     while end - position >= HEADER_BYTES:
         at = position - chunk_at
@@ -51,7 +51,7 @@ def walk_shapes(file: DiskFile, position: int, end: int) -> Iterator[tuple[int, 
         size = length + batches.LOG_OVERHEAD_BYTES
         if size < HEADER_BYTES or magic != batches.MAGIC:
             raise _no_batch(file, position)
-        yield position, size, base_offset + last_offset_delta
+        yield position, size, base_offset, base_offset + last_offset_delta
         position += size
 
 

@@ -21,7 +21,7 @@ _PAGE_ENTRIES: Final = 512
 class EntryFile:
     """A file of fixed-size entries of two ascending numbers, searched a page at a time."""
 
-    __slots__ = ("_entry", "_file", "_is_torn", "_last", "_tail", "_written")
+    __slots__ = ("_entry", "_file", "_is_torn", "_last", "_near", "_tail", "_written")
 
     def __init__(self, path: str, files: Files, entry: struct.Struct) -> None:
         self._file = LazyFile(path, files)
@@ -30,6 +30,8 @@ class EntryFile:
         self._written, torso_bytes = divmod(self._file.size_on_disk(), entry.size)
         self._is_torn = torso_bytes > 0
         self._last: tuple[int, int] | None = None
+        self._near = -1
+        """Number of the page that was searched last; negative while none of them is remembered."""
 
     @property
     def path(self) -> str:
@@ -75,6 +77,7 @@ class EntryFile:
         if count < self._written:
             self._file.get(create=True).truncate(count * self._entry.size)
             self._written = count
+            self._forget_pages()
             self._tail = bytearray()
         else:
             del self._tail[(count - self._written) * self._entry.size :]
@@ -82,21 +85,57 @@ class EntryFile:
 
     def floor(self, target: int, field: int) -> int:
         """Number of the last entry whose field 0 or 1 is at most `target`; -1 when there is none."""
-        low, high = 0, self.count
-        if self._tail and self._get(self._written)[field] <= target:
-            low = self._written
-        elif self._written:
-            high = self._written
-            # The page first: a long index costs one short read per halving and one page in the end.
-            first_page, end_page = 0, -(-self._written // _PAGE_ENTRIES)
-            while end_page - first_page > 1:
-                middle = (first_page + end_page) // 2
-                if self._get(middle * _PAGE_ENTRIES)[field] <= target:
-                    first_page = middle
-                else:
-                    end_page = middle
-            low, high = first_page * _PAGE_ENTRIES, min(end_page * _PAGE_ENTRIES, high)
-        return low + _count_up_to(self._page(low, high), self._entry, target, field) - 1
+        return self._search(target, field)[0]
+
+    def _search(self, target: int, field: int) -> tuple[int, tuple[int, int] | None]:
+        """That entry, too."""
+        entry = self._entry
+        page: ReadableBuffer
+        if self._tail and entry.unpack_from(self._tail)[field] <= target:
+            low, page = self._written, self._tail
+        elif not self._written:
+            return -1, None
+        else:
+            low, page = self._page_with(target, field)
+        count = _count_up_to(page, entry, target, field)
+        return low + count - 1, entry.unpack_from(page, (count - 1) * entry.size) if count else None
+
+    def _page_with(self, target: int, field: int) -> tuple[int, ReadableBuffer]:
+        """The page of the file to search, and the number of its first entry.
+
+        A reader that moves through the log asks for the page of its last question again, or for the next.
+        """
+        entry = self._entry
+        near, end_page = self._near, -(-self._written // _PAGE_ENTRIES)
+        for number in (near, near + 1):
+            if near >= 0 and number < end_page:
+                page = self._whole_page(number)
+                if entry.unpack_from(page)[field] > target:
+                    break
+                if number + 1 == end_page or entry.unpack_from(page, len(page) - entry.size)[field] > target:
+                    self._near = number
+                    return number * _PAGE_ENTRIES, page
+        # A long index costs one short read per halving and one page in the end.
+        first_page = 0
+        while end_page - first_page > 1:
+            middle = (first_page + end_page) // 2
+            if self._get(middle * _PAGE_ENTRIES)[field] <= target:
+                first_page = middle
+            else:
+                end_page = middle
+        self._near = first_page
+        return first_page * _PAGE_ENTRIES, self._whole_page(first_page)
+
+    def _whole_page(self, number: int) -> ReadableBuffer:
+        """A page of what is in the file, which is remembered."""
+        low = number * _PAGE_ENTRIES
+        high = min(low + _PAGE_ENTRIES, self._written)
+        pages = self._file.files.open_files.pages
+        page = pages.get((self, low, high))
+        if page is None:
+            page = self._page(low, high)
+            pages.add((self, low, high), page)
+        return page
 
     def entry(self, number: int) -> tuple[int, int]:
         return self._get(number)
@@ -108,6 +147,12 @@ class EntryFile:
 
     def forget(self) -> None:
         self._file.forget()
+        self._forget_pages()
+
+    def _forget_pages(self) -> None:
+        if self._near >= 0:
+            self._near = -1
+            self._file.files.open_files.pages.forget(self)
 
     def _get(self, number: int) -> tuple[int, int]:
         first, second = self._entry.unpack_from(self._page(number, number + 1))
@@ -146,13 +191,13 @@ class OffsetIndex(EntryFile):
 
     def position_for(self, relative_offset: int) -> int:
         """A position at or before the batch that holds the offset."""
-        number = self.floor(relative_offset, 0)
-        return self._get(number)[1] if number >= 0 else 0
+        found = self._search(relative_offset, 0)[1]
+        return found[1] if found is not None else 0
 
     def position_before(self, position: int) -> int:
         """The last indexed beginning of a batch at or before `position`."""
-        number = self.floor(position, 1)
-        return self._get(number)[1] if number >= 0 else 0
+        found = self._search(position, 1)[1]
+        return found[1] if found is not None else 0
 
     def keep_below(self, relative_offset: int) -> None:
         self.keep(self.floor(relative_offset - 1, 0) + 1)
@@ -176,8 +221,8 @@ class TimeIndex(EntryFile):
 
     def offset_before(self, timestamp_ms: int) -> int:
         """A relative offset with nothing as late as `timestamp_ms` in the batches before its own."""
-        number = self.floor(timestamp_ms, 0)
-        return self._get(number)[1] if number >= 0 else 0
+        found = self._search(timestamp_ms, 0)[1]
+        return found[1] if found is not None else 0
 
     def keep_below(self, relative_offset: int) -> None:
         self.keep(self.floor(relative_offset - 1, 1) + 1)

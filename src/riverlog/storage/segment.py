@@ -210,19 +210,31 @@ class Segment:
         if not self.size_bytes:
             return None
         start = self.index.position_for(max(offset - self.base_offset, 0))
-        for position, size, last_offset in walk_shapes(self.log.get(), start, self.size_bytes):
+        for position, size, _, last_offset in walk_shapes(self.log.get(), start, self.size_bytes):
             if last_offset >= offset:
                 return position, position + size
         return None
 
-    def last_boundary(self, start: int, limit: int) -> int:
-        """Where the last batch ends that ends at or before `limit`; `start` is where one begins."""
+    def last_boundary(self, start: int, limit: int) -> tuple[int, int]:
+        """Where the last batch ends that ends at or before `limit`, and the first offset after it.
+
+        `start` is where a batch begins.
+        """
         boundary = max(start, self.index.position_before(limit))
-        for position, size, _ in walk_shapes(self.log.get(), boundary, self.size_bytes):
+        for position, size, base_offset, _ in walk_shapes(self.log.get(), boundary, self.size_bytes):
             if position + size > limit:
-                return position
+                return position, base_offset
             boundary = position + size
-        return boundary
+        return boundary, self.next_offset
+
+    def first_boundary(self, start: int) -> tuple[int, int]:
+        """Where the batch ends that begins at `start`, and the first offset after it."""
+        end = start
+        for position, size, base_offset, _ in walk_shapes(self.log.get(), start, self.size_bytes):
+            if position > start:
+                return position, base_offset
+            end = position + size
+        return end, self.next_offset
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or after `offset`."""

@@ -1,8 +1,9 @@
 """The segments of one log in order of their base offsets, and reading across them.
 
 Looks up by bisection in a list of base offsets. The beginnings of the newest batches are kept in memory, so
-that a consumer at the tail needs neither index nor read to find its place. There is always an active
-segment, the last one. Not here: what may be read (high watermark, log start); the caller bounds it.
+that a consumer at the tail needs neither index nor read to find its place, and so are the ends of the last
+reads elsewhere, where the next ones begin. There is always an active segment, the last one. Not here: what
+may be read (high watermark, log start); the caller bounds it.
 """
 
 from array import array
@@ -16,6 +17,7 @@ from riverlog.storage.segment import Segment
 
 _RECENT_MAX: Final = 128
 _RECENT_KEPT: Final = 64
+_ENDS_MAX: Final = 8
 _new_tuple = tuple.__new__  # Spares every read the Python calls that NamedTuples are made by.
 
 
@@ -31,13 +33,15 @@ class LogRead(NamedTuple):
 
 
 class SegmentList:
-    __slots__ = ("_base_offsets", "_recent_offsets", "_recent_positions", "_segments")
+    __slots__ = ("_base_offsets", "_ends", "_recent_offsets", "_recent_positions", "_segments")
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
         self._base_offsets = [segment.base_offset for segment in self._segments]
         self._recent_offsets = array("q")  # As lists they would be the largest part of a small log.
         self._recent_positions = array("q")
+        self._ends: dict[int, tuple[Segment, int]] | None = None
+        """Where the batch begins that begins with an offset, for those at which the last reads have ended."""
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -66,6 +70,7 @@ class SegmentList:
     def take_first(self, count: int) -> list[Segment]:
         taken, self._segments = self._segments[:count], self._segments[count:]
         del self._base_offsets[:count]
+        self._ends = None
         return taken
 
     def take_after(self, offset: int) -> list[Segment]:
@@ -87,6 +92,7 @@ class SegmentList:
         number = self.number_at(old[0].base_offset)
         self._segments[number : number + len(old)] = [fresh]
         self._base_offsets[number : number + len(old)] = [fresh.base_offset]
+        self._ends = None
 
     def number_at(self, offset: int) -> int:
         """Number of the segment that holds `offset`, or the first one for anything older."""
@@ -111,26 +117,36 @@ class SegmentList:
             del offsets[:-_RECENT_KEPT], positions[:-_RECENT_KEPT]
 
     def forget_recent(self) -> None:
+        """Before any batch that is remembered goes, or is not in the active segment any more."""
         self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self._ends = None
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """Batches from the one that holds `offset`, below `end_offset`. Never splits a batch."""
         if self._recent_offsets and offset >= self._recent_offsets[0]:
             return self._read_recent(offset, max_bytes, end_offset, at_least_one_batch)
+        if self._ends is not None and (known := self._ends.get(offset)) is not None:
+            segment, start = known
+            return self._read_from(segment, start, start, max_bytes, end_offset, at_least_one_batch)
         number = self.number_at(offset)
         while number < len(self._segments) and (segment := self._segments[number]).base_offset < end_offset:
             found = segment.locate(offset)
             if found is not None:
                 start, first_end = found
-                end, upper = self._end(segment, end_offset), min(end_offset, segment.next_offset)
-                if end - start > max_bytes:
-                    end = self._cut(segment, start, first_end, max_bytes, at_least_one_batch)
-                    upper = self._offset_at(segment, end)
-                if end <= start:
-                    break
-                return LogRead(FileSlice(segment.log.get(), start, end - start), upper)
+                return self._read_from(segment, start, first_end, max_bytes, end_offset, at_least_one_batch)
             number += 1
         return LogRead(None, end_offset)
+
+    def _read_from(
+        self, segment: Segment, start: int, first_end: int, max_bytes: int, end_offset: int, one: bool
+    ) -> LogRead:
+        """Batches from the one that begins at `start` and ends not before `first_end`."""
+        end, upper = self._end(segment, end_offset), min(end_offset, segment.next_offset)
+        if end - start > max_bytes:
+            end, upper = self._cut(segment, start, first_end, max_bytes, one)
+        if end <= start:
+            return LogRead(None, end_offset)
+        return LogRead(FileSlice(segment.log.get(), start, end - start), upper)
 
     def _read_recent(self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """The same from memory, for a reader at the tail."""
@@ -165,22 +181,32 @@ class SegmentList:
         located = segment.locate(end_offset)
         return located[0] if located is not None else segment.size_bytes
 
-    def _cut(self, segment: Segment, start: int, first_end: int, max_bytes: int, one: bool) -> int:
-        """The end of the last whole batch within `max_bytes`; the first one is sent anyway if asked."""
-        limit = start + max_bytes
-        if first_end > limit:
-            return first_end if one else start
-        positions = self._recent_positions
-        if positions and limit >= positions[0] and segment is self._segments[-1]:
-            return positions[bisect_right(positions, limit) - 1]
-        return segment.last_boundary(start, limit)
+    def _cut(
+        self, segment: Segment, start: int, first_end: int, max_bytes: int, one: bool
+    ) -> tuple[int, int]:
+        """Where the last whole batch within `max_bytes` ends, and the first offset after it.
 
-    def _offset_at(self, segment: Segment, position: int) -> int:
-        """Base offset of the batch that begins at `position`, or the segment's end."""
+        The first batch is sent anyway if asked.
+        """
+        limit = start + max_bytes
         positions = self._recent_positions
-        if positions and position >= positions[0] and segment is self._segments[-1]:
-            number = bisect_right(positions, position) - 1
-            return self._recent_offsets[number] if position < segment.size_bytes else segment.next_offset
-        for _, header in segment.headers(position):
-            return header.base_offset
-        return segment.next_offset
+        if first_end > limit:
+            end, upper = start, segment.base_offset
+        elif positions and limit >= positions[0] and segment is self._segments[-1]:
+            number = bisect_right(positions, limit) - 1
+            return positions[number], self._recent_offsets[number]
+        else:
+            end, upper = segment.last_boundary(start, limit)
+        if end == start and one:
+            end, upper = segment.first_boundary(start)
+        if end > start and upper < segment.next_offset:
+            self._note_end(upper, segment, end)
+        return end, upper
+
+    def _note_end(self, offset: int, segment: Segment, position: int) -> None:
+        ends = self._ends
+        if ends is None:
+            ends = self._ends = {}
+        ends[offset] = segment, position
+        if len(ends) > _ENDS_MAX:
+            del ends[next(iter(ends))]
