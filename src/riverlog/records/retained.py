@@ -6,6 +6,7 @@ here: which records stay.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records.aiokafka_codec import NativeDecodeError, decode_all
@@ -51,6 +52,22 @@ def shapes_of(plain: PlainBatch) -> list[RecordShape]:
         ]
 
 
+def keys_of_plain(plain: PlainBatch) -> list[bytes] | None:
+    """The keys of a batch in which every record has key and value and stands at the offset that its number
+    says, in order; None for any other batch, `shapes_of` tells more of it."""
+    header = plain.header
+    try:
+        records = decode_all(plain.view)
+    except NativeDecodeError:
+        return None
+    if [each.offset for each in records] != list(range(header.base_offset, header.next_offset)):
+        return None
+    if True in [each.value is None for each in records]:
+        return None
+    keys = [each.key for each in records]
+    return None if None in keys else cast(list[bytes], keys)
+
+
 def retain(
     plain: PlainBatch,
     kept: Sequence[int],
@@ -67,9 +84,9 @@ def retain(
     if delete_horizon_ms is not None and header.delete_horizon_ms is None:
         shift_ms = base_timestamp_ms - delete_horizon_ms
         attributes, base_timestamp_ms = attributes | DELETE_HORIZON_FLAG, delete_horizon_ms
-    pieces: list[ReadableBuffer] = _pieces(plain.area, kept)
+    pieces, largest_delta_ms = _pieces(plain.area, kept)
     if max_timestamp_ms is None:
-        max_timestamp_ms = header.base_timestamp_ms + max(_timestamp_delta_ms(piece) for piece in pieces)
+        max_timestamp_ms = header.base_timestamp_ms + largest_delta_ms
     if shift_ms:
         pieces = [_shifted(memoryview(piece), shift_ms) for piece in pieces]
     area = compress(header.codec, b"".join(pieces))
@@ -96,42 +113,34 @@ def emptied(header: BatchHeader) -> bytearray:
     )
 
 
-def _pieces(area: memoryview, kept: Sequence[int]) -> list[ReadableBuffer]:
-    """The bytes of each of these records, with the length in front. Nothing behind the last is looked at."""
+def _pieces(area: memoryview, kept: Sequence[int]) -> tuple[list[ReadableBuffer], int]:
+    """The bytes of each of these records, with the length in front, and the largest timestamp delta of them.
+
+    Nothing behind the last of them is looked at. Nearly every length has two bytes and every delta one.
+    """
     pieces: list[ReadableBuffer] = []
+    deltas_ms: list[int] = []
     position, number, end = 0, 0, len(area)
     for wanted in kept:
-        while True:
-            length, start = _length(area, position, end)
-            following = start + length
-            if length < 0 or following > end:
+        begin = start = position
+        while number <= wanted:
+            begin = position
+            first = area[begin] if end - begin >= 2 else 0
+            second = area[begin + 1] if first >= 0x80 else 0x80
+            if second < 0x80:
+                raw = first & 0x7F | second << 7
+                length, start = (raw >> 1) ^ -(raw & 1), begin + 2
+            else:
+                length, start = read_varint(area, begin, end)
+            position = start + length
+            if length < 0 or position > end:
                 raise CorruptBatch(f"a record claims {length} bytes, {end - start} are left")
-            begin, position = position, following
             number += 1
-            if number > wanted:
-                pieces.append(area[begin:following])
-                break
-    return pieces
-
-
-def _length(area: memoryview, position: int, end: int) -> tuple[int, int]:
-    """As `read_varint`; nearly every record has a length of one or two bytes."""
-    if end - position >= 2:
-        first = area[position]
-        if first < 0x80:
-            return (first >> 1) ^ -(first & 1), position + 1
-        second = area[position + 1]
-        if second < 0x80:
-            raw = first & 0x7F | second << 7
-            return (raw >> 1) ^ -(raw & 1), position + 2
-    return read_varint(area, position, end)
-
-
-def _timestamp_delta_ms(piece: ReadableBuffer) -> int:
-    """Behind the length and a byte of attributes."""
-    view = memoryview(piece)
-    _, start = _length(view, 0, len(view))
-    return read_varint(view, start + 1, len(view))[0]
+        pieces.append(area[begin:position])
+        raw = area[start + 1] if position - start >= 2 else 0x80
+        delta_ms = (raw >> 1) ^ -(raw & 1) if raw < 0x80 else read_varint(area, start + 1, position)[0]
+        deltas_ms.append(delta_ms)
+    return pieces, max(deltas_ms)
 
 
 def _shifted(piece: memoryview, shift_ms: int) -> bytes:

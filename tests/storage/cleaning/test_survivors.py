@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from riverlog.records.batch import BatchHeader, read_header
 from riverlog.records.builder import build_batch
-from riverlog.records.retained import open_batch, shapes_of
+from riverlog.records.retained import keys_of_plain, open_batch, shapes_of
 from riverlog.storage.cleaning.offset_map import OffsetMap
 from riverlog.storage.cleaning.survivors import Survivors
 
@@ -24,9 +24,13 @@ def noted(batches: list[Batch], survivors: Survivors) -> list[BatchHeader]:
         data = bytearray(build_batch([(1_000, key, value, ()) for key, value in batch]))
         data[:8] = offset.to_bytes(8, "big")
         header = read_header(data)
-        shapes = shapes_of(open_batch(data, 0, header, 1_000_000))
-        newest.put((key, at) for at, _, key, _ in shapes if key is not None)
-        survivors.note(header, shapes)
+        plain = open_batch(data, 0, header, 1_000_000)
+        keys = keys_of_plain(plain)
+        survivors.note(header, is_plain=keys is not None)
+        if keys is not None:
+            newest.put_in_order(keys, offset)
+        else:
+            newest.put((key, at) for at, _, key, _ in shapes_of(plain) if key is not None)
         headers.append(header)
         offset = header.next_offset + 3
     survivors.settle(newest.offsets())

@@ -12,7 +12,8 @@ from functools import partial
 
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
-from riverlog.records.retained import open_batch, shapes_of
+from riverlog.records.record import PlainBatch
+from riverlog.records.retained import keys_of_plain, open_batch, shapes_of
 from riverlog.storage.batch_scan import ScannedBatch, scan_batches
 from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.cleaning.filtering import BatchFilter, PassRules, checked
@@ -103,10 +104,18 @@ class Cleaning:
                 if len(newest) and not newest.has_room_for(header.record_count):
                     self._is_full = True
                     return
-                shapes = shapes_of(open_batch(view, at, header, limit_bytes))
-                newest.put((key, offset) for offset, _, key, _ in shapes if key is not None)
-                self._survivors.note(header, shapes)
+                self._note_batch(open_batch(view, at, header, limit_bytes))
             self._last_batch_end = header.next_offset
+
+    def _note_batch(self, plain: PlainBatch) -> None:
+        header = plain.header
+        keys = None if header.delete_horizon_ms is not None else keys_of_plain(plain)
+        self._survivors.note(header, is_plain=keys is not None)
+        if keys is not None:
+            self._newest.put_in_order(keys, header.base_offset)
+        else:
+            shapes = shapes_of(plain)
+            self._newest.put((key, offset) for offset, _, key, _ in shapes if key is not None)
 
     def _rewrite(self, group: list[Segment], batch_filter: BatchFilter) -> Generator[Step, None, None]:
         log = self.log

@@ -5,8 +5,9 @@ for itself can equal. Two long keys with one digest would cost a record; at 128 
 chance, and blake2 leaves no way to make it happen on purpose.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import count
 from typing import Final
 
 _DIGEST_BYTES: Final = 16
@@ -28,6 +29,13 @@ class OffsetMap:
 
     def has_room_for(self, count: int) -> bool:
         return len(self._offsets) + count <= self.capacity
+
+    def put_in_order(self, keys: Sequence[bytes], first_offset: int) -> None:
+        """Note these keys, which stand one after the other from `first_offset`."""
+        if max(map(len, keys)) >= _DIGEST_BYTES:
+            self.put(zip(keys, count(first_offset), strict=False))
+        else:
+            self._offsets.update(zip(keys, count(first_offset), strict=False))
 
     def put(self, keyed: Iterable[tuple[bytes, int]]) -> None:
         """Note the offsets of these keys, in order."""

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from riverlog.records.batch import BatchHeader
-from riverlog.records.retained import RecordShape
 
 ODD_MAX: Final = 500_000
 
@@ -30,12 +29,12 @@ class Survivors:
         self._start = -1
         self._end = -1
 
-    def note(self, header: BatchHeader, shapes: Sequence[RecordShape]) -> None:
+    def note(self, header: BatchHeader, *, is_plain: bool) -> None:
         if self._start < 0:
             self._start = header.base_offset
         if len(self._odd) < self._odd_max:
             self._end = header.next_offset
-            if not _is_plain(header, shapes):
+            if not is_plain:
                 self._odd.add(header.base_offset)
 
     def settle(self, newest: Iterable[int]) -> None:
@@ -49,13 +48,3 @@ class Survivors:
             return None
         first = bisect_left(self._offsets, base_offset)
         return self._offsets[first : bisect_left(self._offsets, header.next_offset, first)]
-
-
-def _is_plain(header: BatchHeader, shapes: Sequence[RecordShape]) -> bool:
-    if header.delete_horizon_ms is not None:
-        return False
-    in_order = range(header.base_offset, header.next_offset)
-    return len(in_order) == len(shapes) and all(
-        offset == due and has_value and key is not None
-        for due, (offset, _, key, has_value) in zip(in_order, shapes, strict=True)
-    )
