@@ -4,6 +4,7 @@ The topic is filled while nothing may clean it, then made compacted; the cleaner
 is through. Each key stands in it six times.
 """
 
+import random
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +26,7 @@ WAIT_S = 60.0
 @dataclass(frozen=True, slots=True)
 class Compaction(Plain):
     name: str = "compaction"
-    words: str = "cleaning a log of 1 KB records, each key six times"
+    words: str = "cleaning a log of 1 KB records, each key six times, in no order"
     seconds: float = 4.0
     limit: str | None = "memcpy_mb_s"
 
@@ -50,24 +51,21 @@ class Compaction(Plain):
         return {"mb_per_cpu_s": dirty_bytes / 1e6 / spent[0]}
 
     def _fill(self, target: Target, tools: Tools, name: str) -> int:
-        """All keys once, then all of them again."""
         batches = _batches(max(2, tools.amount(KEYS) // RECORDS))
         with topics.client(target.address) as connection:
-            for batch in batches * TIMES:
+            for batch in batches:
                 topics.send_until_taken(connection, topics.produce_frame(name, [0], batch))
-        return len(batches) * TIMES * RECORDS
+        return len(batches) * RECORDS
 
 
 @cache
-def _batches(count: int) -> list[bytes]:
+def _batches(rounds: int) -> list[bytes]:
+    """In no order, so that of most batches some records stay and others go."""
+    keys = [b"key-%d" % number for number in range(rounds * RECORDS)] * TIMES
+    random.Random(1).shuffle(keys)
     return [
-        topics.batch(
-            RECORDS,
-            VALUE_BYTES,
-            Codec.NONE,
-            keys=[b"key-%d" % each for each in range(number * RECORDS, (number + 1) * RECORDS)],
-        )
-        for number in range(count)
+        topics.batch(RECORDS, VALUE_BYTES, Codec.NONE, keys=keys[start : start + RECORDS])
+        for start in range(0, len(keys), RECORDS)
     ]
 
 
