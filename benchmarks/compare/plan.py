@@ -19,7 +19,7 @@ from benchmarks.compare.throughput import SIZES, Consume, LoadedMemory, Produce
 CODECS = ("lz4", "zstd")
 CONNECTIONS = (1, 8, 64, 256, 1_000)
 PARTITIONS = (1, 10, 100, 1_000)  # And the four of the baseline.
-WARM_UP = (
+WARM_UP: tuple[Case, ...] = (
     Produce("1KB"),
     Produce("100B"),
     Consume("1KB"),
