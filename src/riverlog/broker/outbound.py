@@ -1,8 +1,9 @@
 """The sending half of a connection: queued reply parts out, in order, without copying records.
 
-Small parts are joined into one send; a large slice of a file follows its head by `sendfile`. One turn of
-the event loop sends a bounded number of bytes, so that a bulk reader does not hold up the others, and a
-slice that is not in the page cache is read by a thread first. A slice in the queue keeps its file open.
+Small parts are joined into one send; a large slice of a file follows its head by `sendfile`. A socket that
+takes less than it is given is full, and is not asked again until it has room. One turn of the event loop
+sends a bounded number of bytes, so that a bulk reader does not hold up the others, and a slice that is not in
+the page cache is read by a thread first. A slice in the queue keeps its file open.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from riverlog.model.errors import StorageError
 from riverlog.model.network import Socket
 from riverlog.wire.schema import RecordData
 
-_TURN_BYTES = 1024**2
+_TURN_BYTES = 1024**2  # No send begins after so many, and none is of more.
 _JOIN_BYTES = 64 * 1024
 _SMALL_SLICE_BYTES = 32 * 1024  # Up to here a copy costs less than sending in three calls.
 _CUT_SHORT = "a log file ended before the records that were promised"
@@ -119,6 +120,7 @@ class Outbound:
         tail = parts[2:]
         if sent < length:
             self._warm_end = position + length
+            self._wait_for_room()
             return [FileSlice(file, position + sent, length - sent), *tail]
         try:
             return self._send_bytes(tail[0]) if tail else tail  # type: ignore[arg-type]
@@ -136,7 +138,7 @@ class Outbound:
                     self._suspended = True
                     self._loop.call_soon(self._resume)
                     break
-                sent = self._send_head(share)
+                sent = self._send_head()
                 if sent is None:
                     break
                 share -= sent
@@ -144,24 +146,30 @@ class Outbound:
                 self._is_watching = False
                 self._socket.on_writable(None)
         except (BlockingIOError, InterruptedError):
-            self._suspended = True
-            if not self._is_watching:
-                self._is_watching = True
-                self._socket.on_writable(self._resume)
+            self._wait_for_room()
         except OSError as error:
             self._on_broken(error.strerror or str(error))
         except StorageError as error:
             self._on_broken(f"records could not be read: {error}")
 
+    def _wait_for_room(self) -> None:
+        self._suspended = True
+        if not self._is_watching:
+            self._is_watching = True
+            self._socket.on_writable(self._resume)
+
     def drop(self) -> None:
         self._queue.clear()
         self._suspended = True
 
-    def _send_head(self, share: int) -> int | None:
-        """Bytes sent, or None when sending goes on later, in another callback."""
+    def _send_head(self) -> int | None:
+        """Bytes sent, or None when sending goes on later, in another callback.
+
+        `BlockingIOError` means that the socket is full, even if it took something.
+        """
         head = self._queue[0]
         if type(head) is FileSlice and head.length > _SMALL_SLICE_BYTES:
-            return self._send_slice(head, share)
+            return self._send_slice(head)
         data = self._gather()
         if data is None:
             assert type(head) is FileSlice
@@ -173,6 +181,7 @@ class Outbound:
         self.queued_bytes -= sent
         if sent < len(data):
             self._queue.appendleft(memoryview(data)[sent:])
+            raise BlockingIOError
         return sent
 
     def _gather(self) -> bytes | memoryview | None:
@@ -209,8 +218,8 @@ class Outbound:
             raise OSError(_CUT_SHORT)
         return data
 
-    def _send_slice(self, part: FileSlice, share: int) -> int | None:
-        length = min(part.length, share)
+    def _send_slice(self, part: FileSlice) -> int | None:
+        length = min(part.length, _TURN_BYTES)
         descriptor = part.file.fileno()
         if part.position >= self._warm_end:
             if not is_warm(descriptor, part.position, length):
@@ -224,6 +233,8 @@ class Outbound:
             self._warm_end = -1
         else:
             self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
+            if sent < length:
+                raise BlockingIOError
         return sent
 
     def _send_file(self, part: FileSlice, descriptor: int, length: int) -> int:

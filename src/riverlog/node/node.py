@@ -327,12 +327,14 @@ def _topic_id(image: ClusterImage, topic: str) -> UUID | None:
 
 
 def _network(settings: Settings, config: ServerConfig) -> AsyncNetwork:
-    """The kernel sizes socket buffers as needed, unless somebody asks for a size."""
+    """Receive buffers grow as the kernel sees fit, unless somebody asks for a size.
+
+    Send buffers do not: a large one makes the reader's kernel do the work of sending while it receives,
+    which costs consumers a quarter more CPU, and throughput.
+    """
     return AsyncNetwork(
         backlog=config.socket_listen_backlog,
-        send_buffer_bytes=(
-            config.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings else None
-        ),
+        send_buffer_bytes=config.socket_send_buffer_bytes,
         receive_buffer_bytes=(
             config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in settings else None
         ),

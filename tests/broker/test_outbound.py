@@ -1,0 +1,183 @@
+"""Sending to a socket that takes what it likes: every byte once, nothing asked in vain, bounded turns."""
+
+import asyncio
+import os
+import socket as sockets
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from riverlog.broker import outbound
+from riverlog.broker.cold_reads import ColdReader, is_warm
+from riverlog.broker.network import AsyncSocket
+from riverlog.broker.outbound import Outbound
+from riverlog.model.disk import FileSlice, ReadableBuffer
+from riverlog.model.network import Address
+from riverlog.storage.local_disk import LocalDisk
+from riverlog.testing import Broker
+from riverlog.wire.schema import RecordData
+from tests.broker.raw_client import RawClient
+
+MEGABYTE = 1024**2
+FILE_BYTES = 6 * MEGABYTE
+
+
+class Narrow:
+    """A socket with room for so many bytes, and for the next number of them each time it is emptied."""
+
+    def __init__(self, rooms: list[int]) -> None:
+        self.peer = Address("127.0.0.1", 1)
+        self.received = bytearray()
+        self.asked_in_vain = 0
+        self.turn_bytes = 0
+        self._rooms = rooms
+        self._room = rooms[0]
+        self._emptied = 1
+        self.writable: Callable[[], None] | None = None
+
+    def empty(self) -> None:
+        """Room again, as the kernel tells whoever watches."""
+        self._room = self._rooms[self._emptied % len(self._rooms)]
+        self._emptied += 1
+        self.turn_bytes = 0
+        assert self.writable is not None
+        self.writable()
+
+    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
+        return self._take(bytes(data))
+
+    def sendfile(self, descriptor: int, position: int, length: int) -> int:
+        assert length <= MEGABYTE
+        return self._take(os.pread(descriptor, length, position))
+
+    def _take(self, data: bytes) -> int:
+        if self._room == 0:
+            self.asked_in_vain += 1
+            raise BlockingIOError
+        count = min(len(data), self._room)
+        self._room -= count
+        self.received += data[:count]
+        self.turn_bytes += count
+        return count
+
+    def recv_into(self, buffer: memoryview) -> int:
+        raise BlockingIOError
+
+    def on_readable(self, callback: Callable[[], None] | None) -> None: ...
+
+    def on_writable(self, callback: Callable[[], None] | None) -> None:
+        self.writable = callback
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+    path = tmp_path_factory.mktemp("logs") / "log"
+    data = os.urandom(FILE_BYTES)
+    path.write_bytes(data)
+    return path, data
+
+
+cuts = st.tuples(
+    st.integers(0, 3 * MEGABYTE),
+    st.sampled_from([1, 5_000, 33_000, 200_000, MEGABYTE, MEGABYTE + 1, 2_900_000]),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    replies=st.lists(st.lists(cuts, min_size=1, max_size=5), min_size=1, max_size=3),
+    rooms=st.lists(st.sampled_from([1, 39, 4_000, 60_000, 261_932, 5_000_000]), min_size=2, max_size=6),
+    has_tail=st.booleans(),
+)
+def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
+    content: tuple[Path, bytes], replies: list[list[tuple[int, int]]], rooms: list[int], has_tail: bool
+) -> None:
+    path, data = content
+    rooms = [*rooms, 5_000_000]  # So that it comes to an end.
+
+    async def main() -> None:
+        file, socket, reader = LocalDisk().open(str(path)), Narrow(rooms), ColdReader()
+        broken: list[str] = []
+        out = Outbound(socket, reader, on_progress=lambda: None, on_broken=broken.append)
+        expected = b""
+        for cuts_of_one in replies:
+            parts: list[RecordData] = []
+            for number, (at, length) in enumerate(cuts_of_one):
+                parts += [b"head %d" % number, FileSlice(file, at, length)]
+                expected += b"head %d" % number + data[at : at + length]
+            if has_tail:
+                parts.append(b"\0\0\0")
+                expected += b"\0\0\0"
+            if out.is_empty:
+                out.send_now(parts)
+            else:
+                out.queue(parts)
+                out.flush()
+        while not out.is_empty:
+            assert socket.turn_bytes <= 2 * MEGABYTE
+            if socket.writable is None:
+                socket.turn_bytes = 0
+                await asyncio.sleep(0)  # The next turn, after this one has sent its share.
+            else:
+                socket.empty()
+        reader.close()
+        assert not broken
+        assert socket.received == expected
+        assert out.queued_bytes == 0
+        assert socket.writable is None
+
+    asyncio.run(main())
+
+
+def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_has_room(
+    content: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, data = content
+    questions: list[int] = []
+
+    def counted(descriptor: int, position: int, length: int) -> bool:
+        questions.append(position)
+        return is_warm(descriptor, position, length)
+
+    monkeypatch.setattr(outbound, "is_warm", counted)
+
+    async def main() -> None:
+        file, socket, reader = LocalDisk().open(str(path)), Narrow([261_932]), ColdReader()
+        out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
+        for slices in (1, 4):
+            cuts = [FileSlice(file, number * MEGABYTE, 1_000_000) for number in range(slices)]
+            out.send_now([part for cut in cuts for part in (b"head", cut)])
+            while not out.is_empty:
+                socket.empty()
+        reader.close()
+        one = b"head" + data[:1_000_000]
+        assert socket.received[: len(one)] == one
+        assert len(socket.received) == 5 * len(one)
+        assert socket.asked_in_vain == 0
+
+    asyncio.run(main())
+    assert questions == [0, 0, MEGABYTE, 2 * MEGABYTE, 3 * MEGABYTE], "is it in memory? once for each slice"
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, 102_400), (300_000, 300_000)])
+def test_send_buffers_have_the_size_that_is_configured(
+    given: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    start = AsyncSocket.__init__
+
+    def noting(self: AsyncSocket, accepted: sockets.socket, *rest: object) -> None:
+        start(self, accepted, *rest)  # type: ignore[arg-type]
+        sizes.append(accepted.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF))
+
+    monkeypatch.setattr(AsyncSocket, "__init__", noting)
+    config = {} if given is None else {"socket.send.buffer.bytes": given}
+    with Broker(config) as broker, RawClient(broker) as client:
+        client.create_topic("orders")
+    assert sizes
+    assert set(sizes) == {2 * expected}, "Linux doubles what it is asked for, for its own bookkeeping"
