@@ -9,9 +9,9 @@ export VENV
 help:
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: ## stream sample orders through an embedded broker
-	@scripts/setup
-	@$(BIN)/python examples/orders_demo.py
+demo: ## an embedded broker, generated orders, a pipeline on Spark, and the proof that nothing was lost or doubled
+	@scripts/setup java
+	@$(BIN)/python -m examples.demo
 
 test: ## run the whole test-suite
 	@scripts/setup kcat java

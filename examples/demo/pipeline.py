@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from examples.demo.orders import ELSEWHERE, LATENESS, ROUTED, WINDOW, topic_of
 from riverlog.spark import archive, dead_letters_as_records, decode, dedup, split
+from riverlog.spark.spark_home import use_light_home
 
 ORDERS, DEAD, REVENUE = "orders", "orders.dead", "revenue"
 REGION_TOPICS = tuple(topic_of(region) for region in (*ROUTED, ELSEWHERE))
@@ -32,12 +33,14 @@ ORDER = "id BIGINT NOT NULL, region STRING NOT NULL, cents BIGINT NOT NULL, at T
 def spark_session(directory: Path) -> Iterator[SparkSession]:
     """On this machine, with two tasks at a time. Its log goes to a file: the demo has its own to show."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_light_home()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.sql.session.timeZone": "UTC",
         "spark.local.dir": str(directory / "scratch"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),

@@ -15,7 +15,7 @@ from typing import Self
 
 import psutil
 
-from tests.delivery.spark_home import light_home
+from riverlog.spark.spark_home import light_home
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _START_S = 180.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from tests.delivery.spark_home import light_home
+from riverlog.spark.spark_home import light_home
 from tests.delivery.workers import DEADLINE_S, Worker
 
 START_S = 240.0

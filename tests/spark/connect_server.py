@@ -2,16 +2,21 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from riverlog.spark.spark_home import light_home
+from tests.spark.quick_spark import QUICK
 
 _SERVICE: Final = "org.apache.spark.sql.connect.service.SparkConnectService$"
 
 
 def main(master: str, scratch: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(light_home(Path(scratch) / "home"))
     conf = SparkConf().setMaster(master).setAppName("riverlog-tests")
     conf.setAll(
         [
@@ -20,8 +25,7 @@ def main(master: str, scratch: str) -> None:
             ("spark.connect.grpc.binding.address", "127.0.0.1"),
             ("spark.sql.artifact.isolation.enabled", "true"),
             ("spark.sql.artifact.isolation.alwaysApplyClassloader", "true"),
-            ("spark.sql.shuffle.partitions", "2"),
-            ("spark.ui.enabled", "false"),
+            *QUICK.items(),
             ("spark.driver.host", "127.0.0.1"),
             ("spark.driver.memory", "1g"),
             ("spark.local.dir", scratch),

@@ -11,8 +11,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from riverlog.spark.spark_home import light_home
 from riverlog.testing import Broker
+from tests.spark.quick_spark import QUICK
 from tests.spark.topics import Sent, contents, send
+
+pytestmark = pytest.mark.xdist_group("spark")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPARK_PIPELINES = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
@@ -35,14 +39,16 @@ class Project:
         environment = {
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(light_home(self._directory.parent / "home")),
             "RIVERLOG_BOOTSTRAP": self._broker.bootstrap_servers,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DRIVER_MEMORY": "1g",
             # Spark's command serves on a fixed port otherwise, and tests run side by side.
             "SPARK_TESTING": "1",
         }
+        settings = [part for name, value in QUICK.items() for part in ("--conf", f"{name}={value}")]
         done = subprocess.run(
-            [str(SPARK_PIPELINES), "--remote", "local[2]", "--conf", "spark.ui.enabled=false", "run"],
+            [str(SPARK_PIPELINES), "--remote", "local[2]", *settings, "run"],
             cwd=self._directory,
             env=environment,
             capture_output=True,
@@ -57,7 +63,12 @@ def document(**fields: object) -> bytes:
 
 
 def documents(values: Iterable[bytes | None]) -> list[dict[str, object]]:
-    return [json.loads(value) for value in values if value is not None]
+    """Sorted, whatever the order of their fields."""
+    return in_order(json.loads(value) for value in values if value is not None)
+
+
+def in_order(documents: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(documents, key=lambda each: json.dumps(each, sort_keys=True))
 
 
 def test_orders_go_to_the_topic_of_their_region_or_to_the_dead_letters(
@@ -102,17 +113,13 @@ def test_late_payments_count_until_their_minute_is_over(broker: Broker, tmp_path
         {**first, "region": "eu", "payments": 2, "cents": 6},
         {**first, "region": "us", "payments": 1, "cents": 2},
     ]
-    assert sorted(documents(each.value for each in contents(broker, "revenue")), key=str) == sorted(
-        expected, key=str
-    )
+    assert documents(each.value for each in contents(broker, "revenue")) == in_order(expected)
 
     # The first is too late: its minute is over. The second is late, but in time.
     pay(("12:00:20", "eu", 1000), ("12:01:59", "eu", 3), ("12:04:10", "eu", 1))
     project.run()
     expected.append({"minute": "2026-03-01T12:01:00.000Z", "region": "eu", "payments": 2, "cents": 10})
-    assert sorted(documents(each.value for each in contents(broker, "revenue")), key=str) == sorted(
-        expected, key=str
-    )
+    assert documents(each.value for each in contents(broker, "revenue")) == in_order(expected)
 
 
 def test_orders_meet_the_latest_word_on_their_customer(broker: Broker, tmp_path: Path) -> None:

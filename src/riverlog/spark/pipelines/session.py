@@ -23,6 +23,7 @@ import grpc  # type: ignore[import-untyped]
 
 from riverlog.spark.pipelines.failures import PipelineError, SparkUnreachable, one_line
 from riverlog.spark.pipelines.java import check_java
+from riverlog.spark.spark_home import use_light_home
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -63,6 +64,7 @@ def opened(
             release(spark)
         return
     check_java()
+    use_light_home()
     context = _started(name, master, settings, log)
     try:
         spark = _connected(f"sc://localhost:{_port_of(context)}", {})
