@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 # An installed package has its bytecode; a shell that forbids writing it would have every start compile anew.
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class Server:
@@ -20,7 +20,7 @@ class Server:
 
     def __init__(self, command: list[str]) -> None:
         started = time.perf_counter()
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
         assert self._process.stdout is not None
         line = self._process.stdout.readline().strip()
         self.ready_after_s = time.perf_counter() - started

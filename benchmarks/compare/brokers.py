@@ -18,6 +18,7 @@ import psutil
 
 from benchmarks import load
 from benchmarks.compare.failing import CompareError
+from benchmarks.servers import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
 STOP_S = 60.0
@@ -180,7 +181,7 @@ def launch(
     if not is_prepared:
         flavour.prepare(directory, port)
     log = (directory.parent / f"{directory.name}.log").open("ab")
-    process = subprocess.Popen(flavour.command(directory, port), stdout=log, stderr=log)
+    process = subprocess.Popen(flavour.command(directory, port), stdout=log, stderr=log, env=ENVIRONMENT)
     log.close()
     counters = psutil.Process(process.pid)
     return Target(flavour.name, flavour.about, ("127.0.0.1", port), flavour, directory, process, counters)
