@@ -329,8 +329,8 @@ def _topic_id(image: ClusterImage, topic: str) -> UUID | None:
 def _network(settings: Settings, config: ServerConfig) -> AsyncNetwork:
     """Receive buffers grow as the kernel sees fit, unless somebody asks for a size.
 
-    Send buffers do not: a large one makes the reader's kernel do the work of sending while it receives,
-    which costs consumers a quarter more CPU, and throughput.
+    Send buffers do not: with one that had grown to megabytes consumers needed a quarter more CPU for the
+    same bytes and were slower (see docs/performance.md).
     """
     return AsyncNetwork(
         backlog=config.socket_listen_backlog,
