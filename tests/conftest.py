@@ -5,15 +5,22 @@ Examples are the same in every run, so that a failure belongs to the change that
 """
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.sharing import Sharing, scheduler
 
 settings.register_profile("repeat", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 PROPERTY = "run report"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    return scheduler(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

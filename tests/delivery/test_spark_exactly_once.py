@@ -18,7 +18,6 @@ from tests.delivery.spark_cluster import StandaloneCluster
 from tests.delivery.spark_pausing import COMMITTING, DECIDED, ONE_ENDED, RAISING, WRITING, WRITTEN
 from tests.delivery.spark_run import PARTITIONS, QUERIES, SparkRun
 
-pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).parents[2]
 SPECULATING = {
     "spark.executor.memory": "512m",

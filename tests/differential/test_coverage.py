@@ -15,8 +15,6 @@ from tests.differential.connection import Connection
 from tests.differential.sequences import SCRIPTS
 from tests.differential.steps import Call, Frame, Together
 
-pytestmark = pytest.mark.xdist_group("differential")
-
 Json = Any
 
 CANNOT_SUCCEED = {

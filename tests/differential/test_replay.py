@@ -14,8 +14,6 @@ from tests.differential.conftest import Replay
 from tests.differential.differences import DIFFERENCES
 from tests.differential.sequences import SCRIPTS
 
-pytestmark = pytest.mark.xdist_group("differential")
-
 _SHOWN = 20
 
 

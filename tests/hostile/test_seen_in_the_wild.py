@@ -16,8 +16,6 @@ from tests.differential import batches, codec
 from tests.hostile.look import ask, connect, create_topic, send
 from tests.hostile.served import Served, serve
 
-pytestmark = pytest.mark.xdist_group("wild")
-
 Json = Any
 
 MEBIBYTE = 1 << 20

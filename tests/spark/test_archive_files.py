@@ -16,8 +16,6 @@ from riverlog.testing import Broker
 from tests.spark.records import records
 from tests.spark.topics import Sent, send
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 NOON_MS = 1_772_366_400_000  # 2026-03-01T12:00:00Z
 DAY_MS = 86_400_000
 

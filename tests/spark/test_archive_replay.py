@@ -14,8 +14,6 @@ from riverlog.testing import Broker
 from tests.spark.records import SOURCE_SCHEMA
 from tests.spark.topics import Sent, contents
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 COUNT = 12
 

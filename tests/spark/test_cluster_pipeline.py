@@ -20,7 +20,6 @@ from tests.delivery.reading import fill, make_topics, read_all
 from tests.delivery.spark_cluster import StandaloneCluster
 from tests.delivery.spark_driver import SparkDriver
 
-pytestmark = pytest.mark.xdist_group("spark")
 ROOT = Path(__file__).parents[2]
 ROWS = 200
 PARTITIONS = 2

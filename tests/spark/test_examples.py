@@ -16,8 +16,6 @@ from riverlog.testing import Broker
 from tests.spark.quick_spark import QUICK
 from tests.spark.topics import Sent, contents, send
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPARK_PIPELINES = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
 RUN_TIMEOUT_S = 240

@@ -19,8 +19,6 @@ from riverlog.spark.functions.registry import Registry, RegistryUnreachableError
 from tests.spark.records import records
 from tests.spark.schema_registry import ServedRegistry, serving_registry
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ORDER: dict[str, Any] = {
     "type": "record",
     "name": "Order",

@@ -9,8 +9,6 @@ from pyspark.sql import functions as sf
 from riverlog.spark import Decoded, dead_letters_as_records, decode
 from tests.spark.records import START, records
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SCHEMA = (
     "id BIGINT NOT NULL, region STRING, cents INT, at TIMESTAMP, buyer STRUCT<name: STRING NOT NULL>, "
     "items ARRAY<STRUCT<sku: STRING NOT NULL, n: INT>>, tags MAP<STRING, INT>"

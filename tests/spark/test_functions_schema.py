@@ -6,8 +6,6 @@ from pyspark.sql.types import StructType
 
 from riverlog.spark.functions.schema_text import as_ddl, as_struct
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 TEXTS = [
     "id BIGINT NOT NULL, region STRING, n: int",
     "a ARRAY<STRUCT<x: STRING NOT NULL, y DECIMAL(9, 2)>>, m MAP<STRING, ARRAY<INT>>",

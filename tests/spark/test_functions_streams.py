@@ -9,8 +9,6 @@ from pyspark.sql import functions as sf
 from riverlog.spark import decode, dedup, latest_by_key, split
 from tests.spark.records import records
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def regions(spark: SparkSession) -> DataFrame:
     values = [b'{"region": "eu", "n": 1}', b'{"region": "us", "n": 20}', b'{"region": "??", "n": 3}', b"?"]

@@ -11,8 +11,6 @@ import pytest
 from riverlog.testing import Broker
 from tests.spark.pipeline_parts import Pipelines, committed_values, produce, wait_for_values
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def spark_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

@@ -16,8 +16,6 @@ from riverlog.records.murmur2 import partition_for_key
 from riverlog.testing import Broker
 from tests.spark.sink_parts import messages_of, options_for, read_committed, values_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 _names = itertools.count()
 _PATIENCE_S = 200
 

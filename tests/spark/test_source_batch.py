@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 from riverlog.testing import Broker
 from tests.spark.logs import batch, numbered, put, put_in_transaction, values
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 T0_MS = (int(time.time()) - 86_400) * 1000
 """Yesterday: retention would delete what is much older."""
 

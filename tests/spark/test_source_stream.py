@@ -15,8 +15,6 @@ from riverlog.testing import Broker
 from tests.spark.logs import numbered, put, stream
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 class Collected:
     """What a query has given out: the values of each batch."""

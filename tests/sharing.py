@@ -1,0 +1,26 @@
+"""Which tests stay together when several processes share them: those that share something costly.
+
+xdist's own way, marks, gets lost between its processes; this one goes by the files.
+"""
+
+from typing import Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+TOGETHER: Final = {
+    "tests/differential/": "one replay",
+    "tests/hostile/test_seen_in_the_wild.py": "one broker under a memory limit",
+    # Two at once would be late: Spark gives its Python processes ten seconds to start.
+    "tests/spark/": "one Spark",
+    "tests/delivery/test_spark_": "one Spark",
+}
+
+
+class Sharing(LoadScopeScheduling):  # type: ignore[misc]
+    def _split_scope(self, nodeid: str) -> str:
+        return next((name for path, name in TOGETHER.items() if nodeid.startswith(path)), nodeid)
+
+
+def scheduler(config: pytest.Config, log: Any) -> Sharing:
+    return Sharing(config, log)
