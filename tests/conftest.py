@@ -16,6 +16,9 @@ settings.register_profile("repeat", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
+# The tests start hundreds of Python processes, which would compile everything anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 PROPERTY = "run report"
 
 

@@ -1,6 +1,7 @@
 """The sink's columns in an Arrow batch, as numpy sees them. Only this module of the sink knows pyarrow."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,11 @@ RowBatch: TypeAlias = Any
 """A `pyarrow.RecordBatch`."""
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-_NO_SEPARATOR = pa.scalar(b"", pa.binary())
+
+@cache
+def _no_separator() -> Any:
+    """Made when it is needed: the first value that pyarrow converts makes it import pandas."""
+    return pa.scalar(b"", pa.binary())
 
 
 def find(rows: RowBatch, name: str) -> Column | None:
@@ -80,7 +85,7 @@ def binary_column(lengths: Ints, data: npt.NDArray[np.uint8]) -> Column:
 def joined(columns: Sequence[Column]) -> tuple[npt.NDArray[np.int32], memoryview]:
     """The bytes of the columns row by row, and where each row begins and the last one ends."""
     whole = pc.binary_join_element_wise(
-        *columns, _NO_SEPARATOR, null_handling="replace", null_replacement=b""
+        *columns, _no_separator(), null_handling="replace", null_replacement=b""
     )
     _, offsets, data = whole.buffers()
     bounds = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
