@@ -14,6 +14,7 @@ from tests.conformance.clients.confluent import (
     ConfigResource,
     ResourceType,
 )
+from tests.node.log_files import bytes_of_logs
 from tests.waiting import eventually
 
 SETTINGS = {"log.cleaner.backoff.ms": 50, "group.initial.rebalance.delay.ms": 0}
@@ -80,7 +81,7 @@ def consume(broker: Broker, topic: str, **config: object) -> list[tuple[int, byt
 
 def size_of(broker: Broker, topic: str) -> int:
     directory = Path(broker.data_dir, f"{topic}-0")
-    return sum(path.stat().st_size for path in directory.glob("*.log"))
+    return bytes_of_logs(directory)
 
 
 def newest(rounds: int) -> Mapping[bytes, bytes]:
@@ -160,14 +161,10 @@ def test_committed_offsets_are_compacted_and_survive_a_restart(broker: Broker) -
         future.result()
     for offset in range(200):
         consumer.commit(offsets=[TopicPartition("source", 0, offset % KEYS)], asynchronous=False)
-    [directory] = [
-        path
-        for path in Path(broker.data_dir).glob("__consumer_offsets-*")
-        if any(log.stat().st_size for log in path.glob("*.log"))
-    ]
+    [directory] = [path for path in Path(broker.data_dir).glob("__consumer_offsets-*") if bytes_of_logs(path)]
     one_segment = 2000
     eventually(
-        lambda: sum(path.stat().st_size for path in directory.glob("*.log")) < 2 * one_segment,
+        lambda: bytes_of_logs(directory) < 2 * one_segment,
         "the offsets were not cleaned",
     )
     broker.restart()

@@ -12,6 +12,7 @@ from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
 from tests.broker.raw_client import RawClient
+from tests.node.log_files import bytes_of_logs
 from tests.waiting import eventually
 
 SETTINGS = {
@@ -57,7 +58,7 @@ def committed(broker: Broker) -> dict[tuple[str, int], tuple[int, str | None]]:
 
 
 def log_bytes(broker: Broker, partition: str) -> int:
-    return sum(path.stat().st_size for path in (Path(broker.data_dir) / partition).glob("*.log"))
+    return bytes_of_logs(Path(broker.data_dir) / partition)
 
 
 def test_committed_offsets_survive_compaction_and_a_kill(broker: Broker) -> None:

@@ -10,6 +10,7 @@ The steps are methods of their own so that tests can stop a driver between them.
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -40,6 +41,9 @@ from riverlog.spark.sink.task_writer import TaskWrote
 
 _log = logging.getLogger(__name__)
 _NAMED_MAX: Final = 5
+_LOOK_AGAIN_S: Final = 0.3
+TASKS_END_WITHIN_S: Final = 3.0
+"""Longer than Spark gives a task to end by itself; it asks for an abort while it still kills them."""
 
 
 class EpochLost(RiverlogError):  # noqa: N818 - named for what it is
@@ -90,13 +94,17 @@ class EpochCommit:
         self.finish(self._written)
         self.sweep()
 
-    def abort(self) -> None:
-        """End what this run has left, unless it was decided."""
+    def abort(self, *, tasks_end_within_s: float = 0.0) -> None:
+        """End what this run has left, unless it was decided; also what tasks leave that are being killed."""
         self.fence()
         decided = self.decider.log.newest
         if decided is not None and decided.run == self.run and decided.epoch == self.epoch:
             self.finish(decided.transactions)
         self._abort_own()
+        deadline = time.monotonic() + tasks_end_within_s
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK_AGAIN_S)
+            self._abort_open(run_prefix(self.identity, self.run), self._decided_by_this_run())
 
     def forget(self) -> None:
         """Nobody will repeat this; call it when all is ended."""
@@ -214,10 +222,7 @@ class EpochCommit:
 
     def _abort_own(self, keep: Sequence[Written] = ()) -> None:
         """What tasks of this run have left, also those that nobody told of."""
-        kept = {each.transactional_id for each in keep}
-        newest = self.decider.log.newest
-        if newest is not None and newest.run == self.run:
-            kept |= {each.transactional_id for each in newest.transactions}
+        kept = {each.transactional_id for each in keep} | self._decided_by_this_run()
         for each in self._written:
             if each.transactional_id not in kept:
                 try:
@@ -225,6 +230,12 @@ class EpochCommit:
                 except TransactionEndedOtherwise as error:
                     _log.info("nothing to abort: %s", error)
         self._abort_open(run_prefix(self.identity, self.run), kept)
+
+    def _decided_by_this_run(self) -> set[str]:
+        newest = self.decider.log.newest
+        if newest is None or newest.run != self.run:
+            return set()
+        return {each.transactional_id for each in newest.transactions}
 
     def _abort_open(self, prefix: str, kept: set[str]) -> None:
         try:

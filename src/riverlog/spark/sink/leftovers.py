@@ -12,11 +12,10 @@ from typing import Final
 from riverlog.client.cluster import ClientSettings, Cluster
 from riverlog.client.transactions import abort_whoever_writes, describe, dialect_of, end, list_open
 from riverlog.spark.connection import BOOTSTRAP, connection_of
+from riverlog.spark.sink.commit import TASKS_END_WITHIN_S
 from riverlog.spark.sink.decisions import PREFIX, Decider, create_topic, decision_log, task_prefix
 from riverlog.spark.sink.slots import identity_of, tag_suffix
 
-_KILLED_WITHIN_S: Final = 3.0
-"""Somewhat longer than Spark gives a task to end by itself."""
 _LOOK_AGAIN_S: Final = 0.3
 
 
@@ -38,7 +37,7 @@ def abort_stopped(client: ClientSettings, tag: str) -> int:
     Spark asks for this while its tasks are still being killed, so it looks again for a while.
     """
     count = 0
-    deadline = time.monotonic() + _KILLED_WITHIN_S
+    deadline = time.monotonic() + TASKS_END_WITHIN_S
     with Cluster(client) as cluster:
         while True:
             found = [each for each in list_open(cluster, f"{PREFIX}/") if each.endswith(tag_suffix(tag))]

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from riverlog.client.cluster import Cluster
 from riverlog.model.errors import RiverlogError
 from riverlog.spark.sink.columns import RowBatch
-from riverlog.spark.sink.commit import EpochCommit
+from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.leftovers import abort_stopped
 from riverlog.spark.sink.options import Guarantee, SinkOptions
 from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
@@ -110,7 +110,10 @@ class BatchWriter(DataSourceArrowWriter):
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         with Cluster(self._options.client) as cluster:
-            self.commit_class(cluster, self._identity, self._run, 0, _told(messages), is_stream=False).abort()
+            commit = self.commit_class(
+                cluster, self._identity, self._run, 0, _told(messages), is_stream=False
+            )
+            commit.abort(tasks_end_within_s=TASKS_END_WITHIN_S)
 
 
 def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
