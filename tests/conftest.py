@@ -5,6 +5,7 @@ Examples are the same in every run, so that a failure belongs to the change that
 """
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ settings.register_profile("repeat", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
+# Ignored where the tests run in the background of a shell; what they start must be open to interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The tests start hundreds of Python processes, which would compile everything anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
