@@ -4,8 +4,10 @@ All tests with a Spark run in one process: Spark gives its Python processes ten 
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -44,3 +46,29 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def broker() -> Iterator[Broker]:
     with Broker() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def spark_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server that all pipelines share."""
+    scratch = tmp_path_factory.mktemp("connect")
+    command = [sys.executable, "-m", "tests.spark.connect_server", "local[2]", str(scratch)]
+    with (scratch / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[2]
+        )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        while line := server.stdout.readline():
+            if line.startswith(b"port "):
+                break
+        yield f"sc://localhost:{int(line.split()[1])}"
+    finally:
+        server.stdin.close()
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+        server.stdout.close()

@@ -13,7 +13,6 @@ import pytest
 
 from riverlog.spark.spark_home import light_home
 from riverlog.testing import Broker
-from tests.spark.quick_spark import QUICK
 from tests.spark.topics import Sent, contents, send
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -24,9 +23,10 @@ RUN_TIMEOUT_S = 240
 class Project:
     """A copy of an example whose checkpoints lie in the test's own directory."""
 
-    def __init__(self, name: str, directory: Path, broker: Broker) -> None:
+    def __init__(self, name: str, directory: Path, broker: Broker, spark: str) -> None:
         self._directory = directory / name
         self._broker = broker
+        self._spark = spark
         shutil.copytree(EXAMPLES / name, self._directory, ignore=shutil.ignore_patterns("__pycache__"))
         spec = self._directory / "spark-pipeline.yml"
         text = spec.read_text()
@@ -39,14 +39,9 @@ class Project:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": str(light_home(self._directory.parent / "home")),
             "RIVERLOG_BOOTSTRAP": self._broker.bootstrap_servers,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DRIVER_MEMORY": "1g",
-            # Spark's command serves on a fixed port otherwise, and tests run side by side.
-            "SPARK_TESTING": "1",
         }
-        settings = [part for name, value in QUICK.items() for part in ("--conf", f"{name}={value}")]
         done = subprocess.run(
-            [str(SPARK_PIPELINES), "--remote", "local[2]", *settings, "run"],
+            [str(SPARK_PIPELINES), "--remote", self._spark, "run"],
             cwd=self._directory,
             env=environment,
             capture_output=True,
@@ -70,7 +65,7 @@ def in_order(documents: Iterable[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def test_orders_go_to_the_topic_of_their_region_or_to_the_dead_letters(
-    broker: Broker, tmp_path: Path
+    broker: Broker, tmp_path: Path, spark_connect: str
 ) -> None:
     for topic, partitions in {"orders": 3, "orders.eu": 2, "orders.us": 1, "orders.elsewhere": 1}.items():
         broker.create_topic(topic, partitions)
@@ -83,7 +78,7 @@ def test_orders_go_to_the_topic_of_their_region_or_to_the_dead_letters(
     broken = [Sent(b"c1", b"{", []), Sent(b"c2", document(id=1, region="eu-x"), [("n", b"?")])]
     send(broker, "orders", [*good, *broken])
 
-    Project("orders_by_region", tmp_path, broker).run()
+    Project("orders_by_region", tmp_path, broker, spark_connect).run()
 
     for topic, wanted in {"orders.eu": "eu-", "orders.us": "us-", "orders.elsewhere": "ap-"}.items():
         expected = [each for each in good if wanted.encode() in (each.value or b"")]
@@ -94,10 +89,12 @@ def test_orders_go_to_the_topic_of_their_region_or_to_the_dead_letters(
     assert reasons == {b"the value is not well-formed JSON", b"the field cents is missing or null"}
 
 
-def test_late_payments_count_until_their_minute_is_over(broker: Broker, tmp_path: Path) -> None:
+def test_late_payments_count_until_their_minute_is_over(
+    broker: Broker, tmp_path: Path, spark_connect: str
+) -> None:
     broker.create_topic("payments", 1)
     broker.create_topic("revenue", 1)
-    project = Project("windowed_metrics", tmp_path, broker)
+    project = Project("windowed_metrics", tmp_path, broker, spark_connect)
 
     def pay(*payments: tuple[str, str, int]) -> None:
         values = (document(region=r, at=f"2026-03-01T{at}Z", cents=c) for at, r, c in payments)
@@ -120,7 +117,9 @@ def test_late_payments_count_until_their_minute_is_over(broker: Broker, tmp_path
     assert documents(each.value for each in contents(broker, "revenue")) == in_order(expected)
 
 
-def test_orders_meet_the_latest_word_on_their_customer(broker: Broker, tmp_path: Path) -> None:
+def test_orders_meet_the_latest_word_on_their_customer(
+    broker: Broker, tmp_path: Path, spark_connect: str
+) -> None:
     for topic in ("orders", "orders.enriched"):
         broker.create_topic(topic, 2)
     broker.create_topic("customers", 2, {"cleanup.policy": "compact"})
@@ -131,7 +130,7 @@ def test_orders_meet_the_latest_word_on_their_customer(broker: Broker, tmp_path:
     orders = [document(id=n, customer=c, cents=n) for n, c in enumerate(["ada", "bob", "eve", "zoe", "ada"])]
     send(broker, "orders", [Sent(None, value, []) for value in orders])
 
-    Project("orders_with_customers", tmp_path, broker).run()
+    Project("orders_with_customers", tmp_path, broker, spark_connect).run()
 
     got = documents(each.value for each in contents(broker, "orders.enriched"))
     assert sorted(got, key=lambda order: str(order["id"])) == [

@@ -1,40 +1,12 @@
 """`riverlog pipeline` on a real Spark and an embedded broker: checked, run once, kept running, resumed."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from riverlog.testing import Broker
 from tests.spark.pipeline_parts import Pipelines, committed_values, produce, wait_for_values
-
-
-@pytest.fixture(scope="module")
-def spark_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    scratch = tmp_path_factory.mktemp("connect")
-    command = [sys.executable, "-m", "tests.spark.connect_server", "local[2]", str(scratch)]
-    with (scratch / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=Path(__file__).parents[2]
-        )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        while line := server.stdout.readline():
-            if line.startswith(b"port "):
-                break
-        yield f"sc://localhost:{int(line.split()[1])}"
-    finally:
-        server.stdin.close()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-        server.stdout.close()
 
 
 @pytest.fixture
