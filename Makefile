@@ -14,7 +14,7 @@ demo: ## an embedded broker, generated orders, a pipeline on Spark, and the proo
 	@$(BIN)/python -m examples.demo
 
 test: ## run the whole test-suite
-	@scripts/setup kcat java
+	@scripts/setup kcat java cc
 	@scripts/run-tests
 
 check: ## ruff, mypy --strict, import contracts, generated files up to date
