@@ -10,10 +10,11 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks import load
+from benchmarks.backed_memory import have_backed
 from benchmarks.figures import Aim, Figure
 from benchmarks.servers import Server, bare, riverlog
 
-ROUNDS = 5
+ROUNDS = 9
 BATCH_BYTES = 1_000_000
 PRODUCED_BATCHES = 400
 FETCHED_BATCHES = 1000
@@ -25,10 +26,10 @@ def run() -> list[Figure]:
         tempfile.TemporaryDirectory() as directory,
         riverlog(Path(directory), log_retention_bytes="2000000000") as broker,
     ):
-        return [produce(broker), fetch(broker), *small(broker)]
+        return [produce(broker, Path(directory)), fetch(broker), *small(broker)]
 
 
-def produce(broker: Server) -> Figure:
+def produce(broker: Server, directory: Path) -> Figure:
     frames = load.Frames("bulk")
     frame = frames.produce(records=BATCH_BYTES // 1000, value_bytes=985)
     gigabytes = PRODUCED_BATCHES * len(frame) / 1e9
@@ -40,6 +41,7 @@ def produce(broker: Server) -> Figure:
         load.call(client, frames.create())
 
         def one(server: Server, connection: socket.socket) -> float:
+            have_backed(directory, 3 * PRODUCED_BATCHES * len(frame) // 2)
             return (
                 _cpu_s(server, lambda: load.exchange(connection, frame, PRODUCED_BATCHES, window=4))
                 / gigabytes

@@ -15,6 +15,11 @@ import psutil
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
+def cpu_s(pid: int) -> float:
+    """Processor time of another process in nanosecond steps, by the clock of clock_getcpuclockid(3)."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
 class Server:
     """A server process, with its processor time and memory as the system counts them."""
 
@@ -33,8 +38,7 @@ class Server:
 
     @property
     def cpu_s(self) -> float:
-        times = self._counters.cpu_times()
-        return times.user + times.system
+        return cpu_s(self._process.pid)
 
     @property
     def rss_mb(self) -> float:

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import psutil
 
 from benchmarks import load
 from benchmarks.compare.failing import CompareError
-from benchmarks.servers import ENVIRONMENT
+from benchmarks.servers import ENVIRONMENT, cpu_s
 
 ROOT = Path(__file__).parents[2]
 STOP_S = 60.0
@@ -147,7 +146,7 @@ class Target:
         if self.counters is None:
             return None
         every = [self.counters, *self.counters.children(recursive=True)]
-        return sum(time.clock_gettime(_cpu_clock(each.pid)) for each in every)
+        return sum(cpu_s(each.pid) for each in every)
 
     @property
     def rss_mb(self) -> float | None:
@@ -166,11 +165,6 @@ class Target:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(timeout=STOP_S)
-
-
-def _cpu_clock(pid: int) -> int:
-    """Linux's clock of another process's processor time, as clock_getcpuclockid(3) makes it."""
-    return (~pid << 3) | 2
 
 
 def launch(

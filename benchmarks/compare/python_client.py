@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.backed_memory import have_backed
 from benchmarks.compare import topics
 from benchmarks.compare.brokers import Target
 from benchmarks.compare.case import Metrics, Plain, Tools, cpu_of, drop, fresh, per, topic
@@ -36,6 +37,7 @@ class PythonProduce(Plain):
     def measure(self, target: Target, tools: Tools) -> Metrics:
         size = SIZES[self.size]
         count, value = tools.amount(PRODUCED[size]), topics.value(1, size)
+        have_backed(tools.directory, 3 * count * size // 2)
         with topic(target, "produced", PARTITIONS) as name:
             producer = Producer({"bootstrap.servers": target.bootstrap, "acks": "1", **_PRODUCER})
             producer.produce(name, value)

@@ -1,7 +1,8 @@
 """The run itself: targets up, warm, measured case by case in turns, and down again.
 
-A, B, C, A, B, C: within a case every target is measured once before any is measured again, so that what else
-the machine does falls on all of them alike. A sample that fails is kept as a failure and the run goes on.
+A, B, C, B, C, A: within a case every target is measured once before any is measured again, each time another
+one first, so that what else the machine does falls on all of them alike. A sample that fails is kept as a
+failure and the run goes on.
 """
 
 import os
@@ -67,8 +68,9 @@ def measure_case(
     result.cases[case.name] = case.words
     progress.step(case.words)
     ready = [target for target in targets if _prepare(case, target, tools, result, progress)]
-    for repeat in range(result.repeats):
-        for target in ready:
+    for repeat in range(result.repeats if ready else 0):
+        first = repeat % len(ready)
+        for target in (*ready[first:], *ready[:first]):
             progress.step(f"{case.words}: {target.name}, {repeat + 1} of {result.repeats}")
             started_s = time.perf_counter()
             _measure(case, target, repeat, tools, result, progress)

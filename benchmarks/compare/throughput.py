@@ -4,6 +4,7 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from benchmarks.backed_memory import have_backed
 from benchmarks.compare import topics
 from benchmarks.compare.brokers import Target
 from benchmarks.compare.case import (
@@ -73,6 +74,7 @@ class Produce:
         size = SIZES[self.size]
         share = min(1.0, 40 / self.partitions) * (1.0 if self.codec == "none" else 0.3)
         count = int(tools.amount(PRODUCED_BYTES[size]) * share) // size
+        have_backed(tools.directory, 3 * count * size // 2)
         properties = PRODUCER | {"acks": self.acks, "compression.type": self.codec}
         with self._topic(target) as name, cpu_of(target) as spent:
             settings = {"brokers": target.bootstrap, "topic": name, "partitions": self.partitions}

@@ -81,13 +81,13 @@ def test_cold_records_are_read_by_a_thread_while_others_are_served(
     monkeypatch.setattr(outbound, "read_if_warm", lambda *_: None)
     release = asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
-    read_through = cold_reads._read_through
+    bring_in = cold_reads._bring_in
 
     def slow_disk(where: FileSlice) -> None:
         asyncio.run_coroutine_threadsafe(release.wait(), loops[0]).result(10)
-        read_through(where)
+        bring_in(where)
 
-    monkeypatch.setattr(cold_reads, "_read_through", slow_disk)
+    monkeypatch.setattr(cold_reads, "_bring_in", slow_disk)
 
     async def main() -> None:
         loops.append(asyncio.get_running_loop())

@@ -21,6 +21,7 @@ from riverlog.wire.messages.offset_commit import (
 )
 from riverlog.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.broker.raw_client import RawClient
+from tests.waiting import eventually
 
 GROUP = "g"
 
@@ -191,8 +192,12 @@ def test_a_group_has_no_more_members_than_it_may(broker: Broker) -> None:
         member = Member(broker)
         assert member.take_id() == ErrorCode.MEMBER_ID_REQUIRED
         members.append(member)
-    for member in members:
+    # The first is a group of its own; from then on, whoever has an id is waited for.
+    assert members[0].join().error_code == ErrorCode.NONE
+    for member in members[1:]:
         member.send_join()
+    eventually(lambda: members[0].describe().group_state == "PreparingRebalance")
+    members[0].send_join()
     for member in members:
         assert member.joined().error_code == ErrorCode.NONE
     with Member(broker) as late:

@@ -19,7 +19,7 @@ from riverlog.model.network import Address
 from riverlog.storage.local_disk import LocalDisk
 from riverlog.testing import Broker
 from riverlog.wire.schema import RecordData
-from tests.broker.raw_client import RawClient
+from tests.broker.raw_client import RawClient, one_record
 
 MEGABYTE = 1024**2
 FILE_BYTES = 6 * MEGABYTE
@@ -32,6 +32,7 @@ class Narrow:
         self.peer = Address("127.0.0.1", 1)
         self.received = bytearray()
         self.asked_in_vain = 0
+        self.expects_long_replies = 0
         self.turn_bytes = 0
         self._rooms = rooms
         self._room = rooms[0]
@@ -52,6 +53,9 @@ class Narrow:
     def sendfile(self, descriptor: int, position: int, length: int) -> int:
         assert length <= MEGABYTE
         return self._take(os.pread(descriptor, length, position))
+
+    def expect_long_replies(self) -> None:
+        self.expects_long_replies += 1
 
     def _take(self, data: bytes) -> int:
         if self._room == 0:
@@ -164,20 +168,62 @@ def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_h
     assert questions == [0, 0, MEGABYTE, 2 * MEGABYTE, 3 * MEGABYTE], "is it in memory? once for each slice"
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, 102_400), (300_000, 300_000)])
-def test_send_buffers_have_the_size_that_is_configured(
-    given: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("slices", "expects"), [([MEGABYTE], 0), ([MEGABYTE + 1], 1), ([600_000, 600_000], 1)]
+)
+def test_the_socket_is_told_once_when_a_reply_is_longer_than_a_megabyte(
+    content: tuple[Path, bytes], slices: list[int], expects: int
 ) -> None:
-    sizes: list[int] = []
+    async def main() -> None:
+        file, socket, reader = LocalDisk().open(str(content[0])), Narrow([5_000_000] * 2), ColdReader()
+        out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
+        for _ in range(2):
+            out.send_now([part for length in slices for part in (b"head", FileSlice(file, 0, length))])
+            while not out.is_empty:
+                await asyncio.sleep(0)  # The next turn, after this one has sent its share.
+                assert socket.writable is None
+        reader.close()
+        assert socket.expects_long_replies == expects
+
+    asyncio.run(main())
+
+
+def test_a_size_that_is_configured_stays_whatever_is_read(accepted: list[sockets.socket]) -> None:
+    with Broker({"socket.send.buffer.bytes": 300_000}) as broker:
+        assert _buffers_around_a_read(broker, accepted, 3) == (600_000, 600_000)
+
+
+def test_the_kernel_sizes_the_send_buffer_until_a_reply_is_long(accepted: list[sockets.socket]) -> None:
+    with Broker() as broker:
+        before, after = _buffers_around_a_read(broker, accepted, 3)
+        assert after == 2 * 200 * 1024, "Linux doubles what it is asked for, for its own bookkeeping"
+        assert before != after
+    accepted.clear()
+    with Broker() as broker:
+        before, after = _buffers_around_a_read(broker, accepted, 1)
+        assert after not in (2 * 200 * 1024, 2 * 102_400)
+
+
+@pytest.fixture
+def accepted(monkeypatch: pytest.MonkeyPatch) -> list[sockets.socket]:
+    found: list[sockets.socket] = []
     start = AsyncSocket.__init__
 
-    def noting(self: AsyncSocket, accepted: sockets.socket, *rest: object) -> None:
-        start(self, accepted, *rest)  # type: ignore[arg-type]
-        sizes.append(accepted.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF))
+    def noting(self: AsyncSocket, connection: sockets.socket, *rest: object) -> None:
+        start(self, connection, *rest)  # type: ignore[arg-type]
+        found.append(connection)
 
     monkeypatch.setattr(AsyncSocket, "__init__", noting)
-    config = {} if given is None else {"socket.send.buffer.bytes": given}
-    with Broker(config) as broker, RawClient(broker) as client:
+    return found
+
+
+def _buffers_around_a_read(broker: Broker, accepted: list[sockets.socket], megabytes: int) -> tuple[int, int]:
+    with RawClient(broker) as client:
         client.create_topic("orders")
-    assert sizes
-    assert set(sizes) == {2 * expected}, "Linux doubles what it is asked for, for its own bookkeeping"
+        for _ in range(megabytes):
+            client.produce("orders", one_record(bytes(700_000)))
+        (connection,) = accepted
+        before = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF)
+        read = client.fetch("orders", 0, max_bytes=10 * MEGABYTE, partition_max_bytes=10 * MEGABYTE)
+        assert len(read.records or b"") > megabytes * 700_000
+        return before, connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF)

@@ -48,6 +48,10 @@ class FaultyFile:
         self._fail_if_broken()
         return bytes(self._file.pread(length, position))
 
+    def bring_in(self, position: int, length: int) -> None:
+        self._fail_if_broken()
+        self._file.bring_in(position, length)
+
     def datasync(self) -> None:
         self._fail_if_broken()
         self._disk.may_sync.wait(30)

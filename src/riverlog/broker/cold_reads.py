@@ -1,8 +1,8 @@
 """Keeps reads of old data off the event loop: asks the kernel whether bytes are in memory, and warms them.
 
 `sendfile` and `pread` of a page that is not in the page cache wait for the disk, and with them every other
-client of the loop. A read with RWF_NOWAIT fails instead of waiting, so it tells; a thread then reads the
-range once, through the file, so that a disk that fails to read takes its directory offline. File systems that
+client of the loop. A read with RWF_NOWAIT fails instead of waiting, so it tells; a thread then brings the
+range in, through the file, so that a disk that fails to read takes its directory offline. File systems that
 cannot tell (or systems without the call) count as warm.
 """
 
@@ -15,7 +15,6 @@ from riverlog.model.disk import FileSlice
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-_WARM_STEP_BYTES = 256 * 1024
 _PROBE = [bytearray(1)]
 
 
@@ -62,19 +61,11 @@ class ColdReader:
     def warm(self, piece: FileSlice) -> "asyncio.Future[None]":
         """Fails as reading the file fails."""
         self.reads += 1
-        return asyncio.get_running_loop().run_in_executor(self._threads, _read_through, piece)
+        return asyncio.get_running_loop().run_in_executor(self._threads, _bring_in, piece)
 
     def close(self) -> None:
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _read_through(piece: FileSlice) -> None:
-    file, position, length = piece
-    end = position + length
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file.fileno(), position, length, os.POSIX_FADV_WILLNEED)
-    while position < end:
-        count = len(file.pread(min(_WARM_STEP_BYTES, end - position), position))
-        if count == 0:
-            return
-        position += count
+def _bring_in(piece: FileSlice) -> None:
+    piece.file.bring_in(piece.position, piece.length)

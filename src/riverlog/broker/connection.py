@@ -136,6 +136,8 @@ class Connection:
             self._advance()
             return
         answer = self._answering.dispatch(frame, self.origin)
+        if self._inbound.is_held:
+            self._inbound.drop()
         if type(answer) is list:
             self._outbound.send_now(answer)
             if self._outbound.is_empty:

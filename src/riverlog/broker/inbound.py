@@ -12,6 +12,7 @@ from riverlog.model.network import Socket
 
 _SIZE = struct.Struct(">i")
 _FIRST_CAPACITY_BYTES = 1024**2
+_EXPECTED_BYTES_MAX = 2 * 1024**2
 _NOTHING = memoryview(b"")
 
 
@@ -20,7 +21,16 @@ class InvalidFrameSizeError(ValueError):
 
 
 class Inbound:
-    __slots__ = ("_end", "_frame_bytes_max", "_memory", "_own", "_reserved_bytes", "_start", "_view")
+    __slots__ = (
+        "_end",
+        "_expected_bytes",
+        "_frame_bytes_max",
+        "_memory",
+        "_own",
+        "_reserved_bytes",
+        "_start",
+        "_view",
+    )
 
     def __init__(self, memory: ReceiveMemory, frame_bytes_max: int) -> None:
         self._memory = memory
@@ -30,6 +40,8 @@ class Inbound:
         self._start = 0
         self._end = 0
         self._reserved_bytes = 0
+        self._expected_bytes = 0
+        """As long as the last request, if that was long: the next one is received where it can stay."""
 
     @property
     def holds_memory(self) -> bool:
@@ -37,31 +49,56 @@ class Inbound:
 
     def fill(self, socket: Socket) -> int:
         """Receive once. 0 means that the peer has closed; `BlockingIOError` that nothing is there."""
-        if self._own is None:
-            scratch = self._memory.scratch
-            received = socket.recv_into(scratch)
-            self._view = scratch
-            self._start = 0
-            self._end = received
+        if self._own is not None:
+            received = socket.recv_into(self._view[self._end :])
+            self._end += received
             return received
-        received = socket.recv_into(self._view[self._end :])
-        self._end += received
+        if self._expected_bytes:
+            return self._fill_long(socket)
+        scratch = self._memory.scratch
+        received = socket.recv_into(scratch)
+        self._view = scratch
+        self._start = 0
+        self._end = received
+        return received
+
+    def _fill_long(self, socket: Socket) -> int:
+        own = self._memory.take(self._expected_bytes)
+        view = memoryview(own)[: self._expected_bytes]
+        try:
+            received = socket.recv_into(view)
+        except BaseException:
+            self._memory.give_back(own)
+            raise
+        self._own, self._view, self._start, self._end = own, view, 0, received
         return received
 
     def only_frame(self) -> memoryview | None:
-        """The one request that the last `fill` brought, if it brought exactly one and nothing was left over.
+        """The one request that is here, if it is whole and nothing follows it: the common case.
 
-        The common case, in which nothing is kept and so nothing needs to be settled.
+        Nothing needs to be settled after it; one that `is_held` is to be dropped.
         """
         end = self._end
-        if self._own is not None or not 4 <= end <= self._frame_bytes_max + 4:
+        if self._start or not 4 <= end <= self._frame_bytes_max + 4:
             return None
         if _SIZE.unpack_from(self._view)[0] != end - 4:
             return None
         frame = self._view[4:end]
-        self._view = _NOTHING
-        self._start = self._end = 0
+        if self._own is None:
+            self._view = _NOTHING
+            self._start = self._end = 0
+        else:
+            self._start = end
+            self._expect(end)
         return frame
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the request that was handed out is in memory of this connection's own."""
+        return self._own is not None
+
+    def _expect(self, size: int) -> None:
+        self._expected_bytes = size if SCRATCH_BYTES < size <= _EXPECTED_BYTES_MAX else 0
 
     def next_frame(self) -> memoryview | None:
         start = self._start
@@ -71,6 +108,7 @@ class Inbound:
         if end > self._end:
             return None
         self._start = end
+        self._expect(end - start)
         return self._view[start + 4 : end]
 
     @property

@@ -29,10 +29,12 @@ class AsyncNetwork:
         *,
         backlog: int = 50,
         send_buffer_bytes: int | None = None,
+        long_reply_buffer_bytes: int | None = None,
         receive_buffer_bytes: int | None = None,
     ) -> None:
         self._backlog = backlog
         self._send_buffer_bytes = send_buffer_bytes
+        self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
 
     def listen(self, address: Address, on_accept: Callable[[Socket], None]) -> Listening:
@@ -53,7 +55,7 @@ class AsyncNetwork:
         except BaseException:
             server.close()
             raise
-        return AsyncListening(server, asyncio.get_running_loop(), on_accept)
+        return AsyncListening(server, asyncio.get_running_loop(), on_accept, self._long_reply_buffer_bytes)
 
     def own_host(self, *, is_ipv6: bool) -> str:
         """The address of the interface that leads to other networks, found without sending anything."""
@@ -68,11 +70,16 @@ class AsyncNetwork:
 
 class AsyncListening:
     def __init__(
-        self, server: socket.socket, loop: asyncio.AbstractEventLoop, on_accept: Callable[[Socket], None]
+        self,
+        server: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        on_accept: Callable[[Socket], None],
+        long_reply_buffer_bytes: int | None,
     ) -> None:
         self._server = server
         self._loop = loop
         self._on_accept = on_accept
+        self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._resuming: asyncio.TimerHandle | None = None
         host, port = server.getsockname()[:2]
         self._address = Address(host, port)
@@ -101,7 +108,9 @@ class AsyncListening:
                     self._pause()
                     return
                 continue  # The peer has gone between the handshake and the accept.
-            self._on_accept(AsyncSocket(accepted, Address(peer[0], peer[1]), self._loop))
+            self._on_accept(
+                AsyncSocket(accepted, Address(peer[0], peer[1]), self._loop, self._long_reply_buffer_bytes)
+            )
             if self._server.fileno() < 0:
                 return
 
@@ -116,9 +125,23 @@ class AsyncListening:
 
 
 class AsyncSocket:
-    __slots__ = ("_descriptor", "_loop", "_peer", "_reading", "_socket", "_writing")
+    __slots__ = (
+        "_descriptor",
+        "_long_reply_buffer_bytes",
+        "_loop",
+        "_peer",
+        "_reading",
+        "_socket",
+        "_writing",
+    )
 
-    def __init__(self, accepted: socket.socket, peer: Address, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        accepted: socket.socket,
+        peer: Address,
+        loop: asyncio.AbstractEventLoop,
+        long_reply_buffer_bytes: int | None,
+    ) -> None:
         accepted.setblocking(False)
         with contextlib.suppress(OSError):
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -127,6 +150,7 @@ class AsyncSocket:
         self._descriptor = accepted.fileno()
         self._peer = peer
         self._loop = loop
+        self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._reading = False
         self._writing = False
 
@@ -142,6 +166,10 @@ class AsyncSocket:
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int:
         return os.sendfile(self._descriptor, descriptor, position, length)
+
+    def expect_long_replies(self) -> None:
+        if self._long_reply_buffer_bytes is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._long_reply_buffer_bytes)
 
     def on_readable(self, callback: Callable[[], None] | None) -> None:
         if callback is not None:

@@ -19,6 +19,7 @@ from riverlog.model.network import Socket
 from riverlog.wire.schema import RecordData
 
 _TURN_BYTES = 1024**2  # No send begins after so many, and none is of more.
+_LONG_REPLY_BYTES = _TURN_BYTES  # Up to here a reply is one `sendfile` into a buffer that the kernel sizes.
 _JOIN_BYTES = 64 * 1024
 _SMALL_SLICE_BYTES = 32 * 1024  # Up to here a copy costs less than sending in three calls.
 _CUT_SHORT = "a log file ended before the records that were promised"
@@ -27,6 +28,7 @@ _CUT_SHORT = "a log file ended before the records that were promised"
 class Outbound:
     __slots__ = (
         "_cold_reader",
+        "_has_long_replies",
         "_is_watching",
         "_loop",
         "_on_broken",
@@ -54,6 +56,7 @@ class Outbound:
         self._queue: deque[RecordData] = deque()
         self._suspended = False
         self._is_watching = False
+        self._has_long_replies = False
         self._warm_end = -1
         """Up to this position the file at the head is known to be in memory. It is not asked for again, so
         that a socket which takes little at a time does not cost a question each time, and a file that was
@@ -66,9 +69,15 @@ class Outbound:
         return not self._queue
 
     def queue(self, parts: Parts) -> None:
+        from_files = 0
         for part in parts:
-            if type(part) is not FileSlice:
+            if type(part) is FileSlice:
+                from_files += part.length
+            else:
                 self.queued_bytes += len(part)
+        if from_files > _LONG_REPLY_BYTES and not self._has_long_replies:
+            self._has_long_replies = True
+            self._socket.expect_long_replies()
         self._queue.extend(parts)
 
     def send_now(self, parts: Parts) -> None:

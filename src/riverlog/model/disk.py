@@ -24,6 +24,10 @@ class DiskFile(Protocol):
         """Up to `length` bytes; fewer only at the end of the file."""
         ...
 
+    def bring_in(self, position: int, length: int) -> None:
+        """Have a range in memory, so that reading it does not wait for the disk; it may end earlier."""
+        ...
+
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
         """Write and return the number of bytes written, which may be fewer than given."""
         ...

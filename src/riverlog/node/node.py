@@ -57,6 +57,7 @@ from riverlog.storage.open_files import OpenFiles
 _logger = logging.getLogger(__name__)
 _IDLE_SCAN_MS = 5_000
 _RECEIVE_BUDGET_BYTES = 256 * 1024**2
+_LONG_REPLY_BUFFER_BYTES = 200 * 1024  # Within what any Linux allows by default.
 _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
@@ -327,14 +328,16 @@ def _topic_id(image: ClusterImage, topic: str) -> UUID | None:
 
 
 def _network(settings: Settings, config: ServerConfig) -> AsyncNetwork:
-    """Receive buffers grow as the kernel sees fit, unless somebody asks for a size.
+    """Buffers grow as the kernel sees fit, unless somebody asks for a size.
 
-    Send buffers do not: with one that had grown to megabytes consumers needed a quarter more CPU for the
-    same bytes and were slower (see docs/performance.md).
+    Send buffers of those who read in bulk do not: with one that had grown to megabytes they needed a quarter
+    more CPU for the same bytes and were slower (see docs/performance.md).
     """
+    asked_to_send = "socket.send.buffer.bytes" in settings
     return AsyncNetwork(
         backlog=config.socket_listen_backlog,
-        send_buffer_bytes=config.socket_send_buffer_bytes,
+        send_buffer_bytes=config.socket_send_buffer_bytes if asked_to_send else None,
+        long_reply_buffer_bytes=None if asked_to_send else _LONG_REPLY_BUFFER_BYTES,
         receive_buffer_bytes=(
             config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in settings else None
         ),

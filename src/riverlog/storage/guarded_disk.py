@@ -89,6 +89,12 @@ class GuardedFile:
         except OSError as error:
             self._health.translate(error, self.path)
 
+    def bring_in(self, position: int, length: int) -> None:
+        try:
+            self._file.bring_in(position, length)
+        except OSError as error:
+            self._health.translate(error, self.path)
+
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
         try:
             written = self._file.pwrite(data, position)

@@ -307,6 +307,9 @@ class SimulatedFile:
         self._step("read")
         return bytes(self._inode.content[position : position + length])
 
+    def bring_in(self, position: int, length: int) -> None:
+        self._step("read")
+
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
         self._step("write")
         disk, whole = self._disk, bytes(data)

@@ -33,6 +33,8 @@ def read_long_varint(data: ReadableBuffer, position: int) -> tuple[int, int]:
     value = value & 0x7F | (byte & 0x7F) << 7
     if 0 < byte < 0x80:
         return value, position + 2
+    if byte and 0 < (third := data[position + 2]) < 0x80:
+        return value | third << 14, position + 3
     for count in range(2, 5):
         if byte == 0:
             raise MalformedMessage("varint is not in its shortest form")

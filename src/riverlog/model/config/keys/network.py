@@ -27,9 +27,10 @@ queued.max.request.bytes  long  -1  -  medium  read-only  works
     Bytes of requests that may be received at once, over all connections, before the network stops reading;
     -1 stands for 256 MiB. One request larger than that is still taken, alone.
 socket.send.buffer.bytes  int  102400  -  high  read-only  works
-    Send buffer of each connection's socket; -1 leaves it to the system.
+    Send buffer of each connection's socket; -1 leaves it to the system. Where it is not set, the system sizes
+    it until a reply is longer than 1 MiB, and from then on that connection has 200 KiB.
 socket.receive.buffer.bytes  int  102400  -  high  read-only  works
-    Receive buffer of each connection's socket; -1 leaves it to the system.
+    Receive buffer of each connection's socket; -1 leaves it to the system, as does leaving it unset.
 socket.listen.backlog.size  int  50  >=1  medium  read-only  works
     Connections that the system may hold before they are accepted.
 socket.request.max.bytes  int  104857600  >=1  high  read-only  works
