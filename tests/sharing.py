@@ -11,9 +11,10 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 TOGETHER: Final = {
     "tests/differential/": "one replay",
     "tests/hostile/test_seen_in_the_wild.py": "one broker under a memory limit",
-    # Two at once would be late: Spark gives its Python processes ten seconds to start.
+    # Not all at once, they would be late: Spark gives its Python processes ten seconds to start.
+    "tests/spark/test_cluster_pipeline.py": "Sparks of several processes",
+    "tests/delivery/test_spark_": "Sparks of several processes",
     "tests/spark/": "one Spark",
-    "tests/delivery/test_spark_": "one Spark",
 }
 
 
