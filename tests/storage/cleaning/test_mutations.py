@@ -9,7 +9,7 @@ from riverlog.records.compression import Codec
 from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.cleaning.filtering import BatchFilter
 from riverlog.storage.cleaning.transactions import SeenTransactions
-from riverlog.storage.producer_state import EndMarker
+from riverlog.storage.producer_state import end_marker
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.scenarios import changes_in_table_life, crash_faults
 from tests.storage.cleaning.test_compaction_model import PRODUCERS, CompactionModel
@@ -50,18 +50,19 @@ def transaction_aborted(model: CompactionModel) -> None:
     model.clean(100_000, [])
 
 
-def transaction_after_an_aborted_one(model: CompactionModel) -> None:
-    model.write_in_transaction([(b"key", b"aborted")], PRODUCERS[0])
-    model.end(0, commit=False)
-    model.roll()
-    model.clean(100_000, [])
+def restart_without_snapshots(model: CompactionModel) -> None:
     model.write_in_transaction([(b"key", b"committed")], PRODUCERS[0])
     model.end(0, commit=True)
+    model.roll()
+    model.clean(100_000, [])
+    directory = model.log.directory
+    for name in model.disk.list(directory):
+        if name.endswith(".snapshot"):
+            model.disk.unlink(f"{directory}/{name}")
+    model.restart(clean=False, seed=1)
 
 
-@pytest.mark.parametrize(
-    "life", [transaction_left_open, transaction_aborted, transaction_after_an_aborted_one]
-)
+@pytest.mark.parametrize("life", [transaction_left_open, transaction_aborted, restart_without_snapshots])
 def test_with_every_rule_in_place_there_is_nothing_to_complain_of(life: Life) -> None:
     assert not model_complains(life)
 
@@ -80,14 +81,14 @@ def test_without_the_list_of_aborted_transactions_their_records_supersede_commit
     assert model_complains(transaction_aborted)
 
 
-def test_without_the_markers_readers_skip_what_comes_after_an_aborted_transaction(
+def test_without_the_markers_transactions_are_open_again_after_a_restart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def drop(self: BatchFilter, header: BatchHeader, view: bytes, at: int) -> None:
-        self._seen.end(header, EndMarker(is_abort=False, coordinator_epoch=0))
+        self._seen.end(header, end_marker(header, view, at))
 
     monkeypatch.setattr(BatchFilter, "_control", drop)
-    assert model_complains(transaction_after_an_aborted_one)
+    assert model_complains(restart_without_snapshots)
 
 
 def test_without_finishing_replacements_a_crash_costs_records(monkeypatch: pytest.MonkeyPatch) -> None:
