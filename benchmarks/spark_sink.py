@@ -6,7 +6,6 @@ defaults; beside it stands our own at-least-once.
 """
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,13 +13,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.backed_memory import have_backed
 from benchmarks.figures import Aim, Figure
 from benchmarks.servers import riverlog
-from benchmarks.spark_source import connector_jars, session
+from benchmarks.spark_rates import best, connector_jars, session
 
 SIZES = {100: 2_000_000, 1000: 300_000}
 AIMS = {100: 672_000, 1000: 208_000}
-ROUNDS = 3
 PARTITIONS = 4
 
 
@@ -33,11 +32,13 @@ def run() -> list[Figure]:
             return [
                 figure
                 for size, rows in SIZES.items()
-                for figure in _figures(spark, servers, size, rows, jars)
+                for figure in _figures(spark, servers, Path(directory), size, rows, jars)
             ]
 
 
-def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str | None) -> Iterator[Figure]:
+def _figures(
+    spark: SparkSession, servers: str, directory: Path, size: int, rows: int, jars: str | None
+) -> Iterator[Figure]:
     frame = made_up(spark, size, rows)
     topic = f"bytes{size}"
 
@@ -45,14 +46,17 @@ def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str 
         options = {"kafka.bootstrap.servers": servers, "topic": topic, **options}
         return lambda: frame.write.format(sink).options(**options).mode("append").save()
 
+    def memory() -> None:
+        have_backed(directory, 3 * size * rows // 2)
+
     nowhere = best(lambda: frame.write.format("noop").mode("overwrite").save(), rows)
-    ours = best(to("riverlog"), rows)
+    ours = best(to("riverlog"), rows, memory)
     name = f"{size} B written by one Spark core"
     yield Figure(f"{name}, exactly once", ours, "rows/s", nowhere, "noop", Aim(at_least=AIMS[size]))
-    loose = best(to("riverlog", deliveryGuarantee="at-least-once"), rows)
+    loose = best(to("riverlog", deliveryGuarantee="at-least-once"), rows, memory)
     yield Figure(f"{name}, at least once", loose, "rows/s", nowhere, "noop")
     if jars is not None:
-        theirs = best(to("kafka"), rows)
+        theirs = best(to("kafka"), rows, memory)
         yield Figure(
             f"{name}, exactly once, against Spark's connector",
             ours,
@@ -61,15 +65,6 @@ def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str 
             "connector",
             Aim(of="ratio", at_least=1),
         )
-
-
-def best(write: Callable[[], None], rows: int) -> float:
-    rates = []
-    for _ in range(ROUNDS + 1):
-        started = time.perf_counter()
-        write()
-        rates.append(rows / (time.perf_counter() - started))
-    return max(rates[1:])
 
 
 def made_up(spark: SparkSession, size: int, rows: int) -> DataFrame:

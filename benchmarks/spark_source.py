@@ -5,12 +5,8 @@ more cores than tasks. The best of a few rounds, after one that starts the worke
 """
 
 import os
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -18,11 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.figures import Aim, Figure
 from benchmarks.servers import riverlog
+from benchmarks.spark_rates import best, connector_jars, session
 
 SIZES = {100: 2_000_000, 1000: 300_000}
 AIMS = {100: 484_000, 1000: 173_000}
-ROUNDS = 3
-_CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
 
 
 def run() -> list[Figure]:
@@ -40,12 +35,12 @@ def run() -> list[Figure]:
 
 
 def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str | None) -> Iterator[Figure]:
-    ours = best(lambda: _read(spark, "riverlog", servers, f"bytes{size}"), rows)
-    free = best(lambda: made_up(spark, size, rows), rows)
+    ours = best(lambda: _to_nowhere(_read(spark, "riverlog", servers, f"bytes{size}")), rows)
+    free = best(lambda: _to_nowhere(made_up(spark, size, rows)), rows)
     name = f"{size} B read by one Spark core"
     yield Figure(name, ours, "rows/s", free, "made up", Aim(at_least=AIMS[size]))
     if jars is not None:
-        theirs = best(lambda: _read(spark, "kafka", servers, f"bytes{size}"), rows)
+        theirs = best(lambda: _to_nowhere(_read(spark, "kafka", servers, f"bytes{size}")), rows)
         yield Figure(
             f"{name}, against Spark's connector",
             ours,
@@ -56,14 +51,8 @@ def _figures(spark: SparkSession, servers: str, size: int, rows: int, jars: str 
         )
 
 
-def best(frame: Callable[[], DataFrame], rows: int) -> float:
-    """Rows a second through `noop`."""
-    rates = []
-    for _ in range(ROUNDS + 1):
-        started = time.perf_counter()
-        frame().write.format("noop").mode("overwrite").save()
-        rates.append(rows / (time.perf_counter() - started))
-    return max(rates[1:])
+def _to_nowhere(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _read(spark: SparkSession, source: str, servers: str, topic: str) -> DataFrame:
@@ -82,32 +71,6 @@ def made_up(spark: SparkSession, size: int, rows: int) -> DataFrame:
         "timestamp_millis(id) as timestamp",
         "0 as timestampType",
     )
-
-
-@contextmanager
-def session(jars: str | None) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .appName("riverlog-bench")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "ERROR")
-    )
-    if jars is not None:
-        builder = builder.config("spark.jars", jars)
-    spark = builder.getOrCreate()
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-def connector_jars() -> str | None:
-    """Of Spark's own connector; None where they cannot be had."""
-    found = subprocess.run([str(_CONNECTOR)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() if found.returncode == 0 else None
 
 
 def fill(servers: str, topic: str, size: int, rows: int) -> None:

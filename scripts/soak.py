@@ -42,7 +42,7 @@ class Soak:
         with tempfile.TemporaryDirectory() as directory:
             results, facts = Path(directory) / "results.xml", Path(directory) / "facts.jsonl"
             environment = {**os.environ, "DELIVERY_SEED": str(seed), "DELIVERY_REPORT": str(facts)}
-            command = [f"{os.environ.get('VENV', '.venv')}/bin/pytest", "-q", "-n0", *TESTS]
+            command = [f"{os.environ.get('VENV', '.venv')}/bin/pytest", "-q", "-n2", *TESTS]
             subprocess.run([*command, f"--junitxml={results}"], cwd=ROOT, env=environment, check=False)
             self._count(results, seed)
             if facts.exists():

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from riverlog.spark import Replayed, archive_rows, replay
 from riverlog.spark.replaying import ReplayError
 from riverlog.testing import Broker
+from tests.spark.pipeline_parts import Pipelines
 from tests.spark.records import SOURCE_SCHEMA
 from tests.spark.topics import Sent, contents
 
@@ -113,6 +114,46 @@ def test_a_paced_replay_takes_its_time_and_shows_parts_meanwhile(
     assert steps[-1][2] - steps[0][2] >= 2.0
     values = [each.value for each in contents(broker, target) if each.key == b"even"]
     assert values == [str(n).encode() for n in range(0, COUNT, 2)]
+
+
+def test_the_command_puts_a_range_back_and_under_its_name_only_once(
+    broker: Broker, path: str, target: str, spark_connect: str, tmp_path: Path
+) -> None:
+    pipelines = Pipelines(tmp_path, broker.bootstrap_servers, spark_connect)
+    chosen = ("--partition", "0", "--from", "1", "--to", "3", "--id", f"of-{target}")
+    done = pipelines("replay", path, "--topic", target, *chosen)
+    assert f"replayed 2 records into {target}" in done.stderr
+    pipelines("replay", path, "--topic", target, *chosen)
+    assert contents(broker, target) == sent([2, 4])
+
+    at = (NOON + timedelta(seconds=5)).isoformat()
+    pipelines("replay", path, "--topic", target, "--from", f"@{at}", "--speed", "20")
+    assert sorted(contents(broker, target), key=str) == sorted(sent([2, 4, 10, 11]), key=str)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint", "code"),
+    [
+        (("--speed", "0"), "--speed 0 is not above 0", 2),
+        (("--from", "yesterday"), "yesterday", 2),
+        (("--source-topic", "nobody"), "nobody", 1),
+    ],
+)
+def test_the_command_says_what_it_cannot_replay(
+    broker: Broker,
+    path: str,
+    target: str,
+    spark_connect: str,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    complaint: str,
+    code: int,
+) -> None:
+    pipelines = Pipelines(tmp_path, broker.bootstrap_servers, spark_connect)
+    said = pipelines("replay", path, "--topic", target, *arguments, code=code).stderr
+    assert complaint in said
+    assert len(said.splitlines()) <= 3, said
+    assert contents(broker, target) == []
 
 
 def test_what_cannot_be_replayed_is_said(

@@ -5,6 +5,7 @@ of its own (`tests.delivery.spark_query`), as it is on a cluster.
 """
 
 import importlib.metadata
+import json
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from riverlog.testing import Broker
 from tests.delivery.reading import fill, make_topics, read_all
 from tests.delivery.spark_cluster import StandaloneCluster
 from tests.delivery.spark_driver import SparkDriver
+from tests.spark.pipeline_parts import Pipelines, produce, wait_for_values
 
 ROOT = Path(__file__).parents[2]
 ROWS = 200
@@ -63,6 +65,25 @@ def test_the_pipeline_runs_on_a_standalone_master_with_two_workers(
 ) -> None:
     assert _run(topics, tmp_path, standalone.master) is None, standalone.errors_of_executors()
     _check(topics)
+
+
+@pytest.mark.timeout(600)
+def test_the_command_keeps_a_project_running_on_a_standalone_master(
+    broker: Broker, tmp_path: Path, standalone: StandaloneCluster
+) -> None:
+    at = broker.bootstrap_servers
+    pipelines = Pipelines(tmp_path, at, standalone.master)
+    pipelines("init", "shop", "--topic", "sales")
+    for name in ("sales", "sales.clean", "sales.dead"):
+        broker.create_topic(name)
+    produce(at, "sales", ['{"id": 1, "region": "eu", "amount": 1.5}', "broken"])
+    with pipelines.start("shop") as runner:
+        (clean,) = wait_for_values(at, "sales.clean", 1, runner)
+        assert json.loads(clean)["id"] == 1
+        assert wait_for_values(at, "sales.dead", 1, runner) == ["broken"]
+        ended = runner.terminate()
+    assert ended.code == 0, ended.stderr
+    assert f"on {standalone.master}" in ended.stderr
 
 
 @pytest.mark.timeout(600)

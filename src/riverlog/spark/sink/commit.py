@@ -81,8 +81,9 @@ class EpochCommit:
         if decided is not None and decided.epoch > self.epoch:
             self._abort_own()
             raise CheckpointRewound(
-                f"{self._named} is decided already, and so is epoch {decided.epoch}: the checkpoint is older "
-                "than what was written; give the query a new checkpoint, or bring the newer one back"
+                f"{self._named} is decided already, and so is epoch {decided.epoch}. Either another driver "
+                "runs this query from the same checkpoint, and one of the two must stop; or the checkpoint "
+                "is older than what was written: give the query a new one, or bring the newer one back"
             )
         if decided is not None and decided.epoch == self.epoch:
             self._repeat(decided)
