@@ -203,12 +203,13 @@ def test_a_log_that_has_rotted_is_set_aside_and_the_others_are_cleaned(
 
 
 def test_topics_are_deleted_and_trimmed_while_they_are_cleaned() -> None:
-    slow = Broker({**SETTINGS, "log.cleaner.io.max.bytes.per.second": 100_000, "log.cleaner.threads": 2})
+    # So slow that it is at work for seconds after the last record, however long the producing takes.
+    slow = Broker({**SETTINGS, "log.cleaner.io.max.bytes.per.second": 40_000, "log.cleaner.threads": 2})
     with slow:
         slow.create_topic("deleted", config=COMPACTED)
         slow.create_topic("kept", config={**COMPACTED, "cleanup.policy": "compact,delete"})
-        produce(slow, "deleted")
         produce(slow, "kept")
+        produce(slow, "deleted")
         directory = Path(slow.data_dir, "deleted-0")
         eventually(lambda: any(directory.glob("*.cleaned")), "the cleaner did not begin")
         admin = AdminClient({"bootstrap.servers": slow.bootstrap_servers})
