@@ -127,6 +127,7 @@ def compare(options: argparse.Namespace, arguments: list[str], console: Console)
                     run.warm_up(targets, tools, shown)
                     for case in cases:
                         run.measure_case(case, targets, tools, result, shown)
+                        result.seconds = time.perf_counter() - started_s
                         results.save(result, options.output / "compare.json")
             lengths = growth.lengths(growth.longest_gb(directory, options.growth_gb))
             run.measure_growth(growing, lengths, tools, result, shown)
