@@ -67,7 +67,7 @@ def replay(
     target = _Target(topic, options, keep_partitions, time_header, replay_id)
     with _naming_archive(archive):
         rows = read_archive(spark, archive)
-        wanted = source_topic or _only_topic(rows, archive)
+        wanted = _topic_of(rows, archive, source_topic)
         conditions = _conditions(start, end, start_offset, end_offset, partitions)
         for condition in (sf.col("topic") == wanted, *conditions):
             rows = rows.filter(condition)
@@ -114,12 +114,16 @@ def _naming_archive(archive: str) -> Iterator[None]:
         raise ReplayError(f"There is no archive at {archive}.") from error
 
 
-def _only_topic(rows: DataFrame, archive: str) -> str:
-    topics = sorted(row["topic"] for row in rows.select("topic").distinct().collect())
-    if len(topics) != 1:
-        what = f"holds {', '.join(topics)}: say which with source_topic" if topics else "is empty"
-        raise ReplayError(f"The archive {archive} {what}.")
-    return str(topics[0])
+def _topic_of(rows: DataFrame, archive: str, wanted: str | None) -> str:
+    topics = sorted(str(row["topic"]) for row in rows.select("topic").distinct().collect())
+    if not topics:
+        raise ReplayError(f"The archive {archive} is empty.")
+    held = f"The archive {archive} holds {', '.join(topics)}"
+    if wanted is None and len(topics) > 1:
+        raise ReplayError(f"{held}: say which with source_topic.")
+    if wanted is not None and wanted not in topics:
+        raise ReplayError(f"{held}, and not {wanted}.")
+    return wanted or topics[0]
 
 
 def _conditions(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 STOP_DEADLINE_S: Final = 60.0
+FIRST_BATCH_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +122,24 @@ def _resolved(definitions: Definitions, queries: LongLivedQueries, refresher: "_
 
 
 def _started(graph: Graph, queries: LongLivedQueries) -> list[RunningFlow]:
-    running = []
+    """One after the other: two queries that begin their first jobs at the same moment can spoil something in
+    Spark, and from then on no task of that driver can be serialised."""
+    running: list[RunningFlow] = []
     for flow in graph.streaming:
+        if running:
+            _wait_for_first_batch(running[-1].query)
         start = partial(_start, queries, flow)
         running.append(RunningFlow(flow, start(), FlowProgress(flow.name, flow.target.name), start))
     return running
+
+
+def _wait_for_first_batch(query: Any) -> None:
+    """Until it has one behind it or nothing to do; one that takes long has its jobs under way meanwhile."""
+    deadline = time.monotonic() + FIRST_BATCH_S
+    while time.monotonic() < deadline and query.isActive and query.lastProgress is None:
+        if query.status["message"].startswith("Waiting"):
+            return
+        time.sleep(0.05)
 
 
 def _start(queries: LongLivedQueries, flow: StreamingFlow) -> Any:
