@@ -96,11 +96,14 @@ class Cluster:
         while any(at < end for at, end in zip(reached, ends, strict=True)):
             assert time.monotonic() < deadline, f"{topic}: at {reached} of {ends}"
             for message in consumer.consume(1000, timeout=0.1):
-                if message.error() is None:
+                error, partition, offset = message.error(), message.partition(), message.offset()
+                if error is None:
                     found.append((message.key() or b"", message.value() or b""))
                 else:
-                    assert message.error().code() == KafkaError._PARTITION_EOF
-                    reached[message.partition()] = message.offset()
+                    assert error.code() == KafkaError._PARTITION_EOF
+                    assert partition is not None
+                    assert offset is not None
+                    reached[partition] = offset
         consumer.close()
         return found
 
