@@ -60,14 +60,6 @@ def test_the_pipeline_runs_on_a_local_cluster(topics: str, tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(600)
-def test_the_pipeline_runs_on_a_standalone_master_with_two_workers(
-    topics: str, tmp_path: Path, standalone: StandaloneCluster
-) -> None:
-    assert _run(topics, tmp_path, standalone.master) is None, standalone.errors_of_executors()
-    _check(topics)
-
-
-@pytest.mark.timeout(600)
 def test_the_command_keeps_a_project_running_on_a_standalone_master(
     broker: Broker, tmp_path: Path, standalone: StandaloneCluster
 ) -> None:
@@ -97,7 +89,7 @@ def test_a_worker_without_the_package_is_told_by_its_name(
 
 
 @pytest.mark.timeout(600)
-def test_a_worker_gets_the_package_with_an_archive(
+def test_the_pipeline_runs_on_a_standalone_master_whose_workers_get_the_package_with_an_archive(
     topics: str, tmp_path: Path, standalone: StandaloneCluster
 ) -> None:
     archive = tmp_path / "packages.tar"
