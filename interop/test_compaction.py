@@ -39,7 +39,9 @@ def test_kafka_dump_log_reads_what_our_cleaner_wrote(server: Server, tool: Tool)
         )  # fmt: skip
     directory = server.data_dir / "compacted-0"
     _wait_until_cleaned(server.data_dir)
-    logs = sorted(directory.glob("*.log"))
+    topic = ("--entity-type", "topics", "--entity-name", "compacted")
+    tool(CONFIGS, *at, "--alter", *topic, "--add-config", "min.cleanable.dirty.ratio=1.0")
+    logs = _logs_at_rest(directory)
     dumped = tool(DUMP_LOG, "--files", ",".join(map(str, logs)), "--print-data-log", "--deep-iteration")
     assert "isvalid: false" not in dumped
     offsets = [int(found) for found in re.findall(r"\| offset: (\d+)", dumped)]
@@ -57,6 +59,17 @@ def test_kafka_dump_log_reads_what_our_cleaner_wrote(server: Server, tool: Tool)
     newest = dict(line.split(":", 1) for line in printed.splitlines())
     assert len(newest) == KEYS
     assert newest["key-49"].startswith("value-9999-")
+
+
+def _logs_at_rest(directory: Path) -> list[Path]:
+    """Once the cleaner, which is to do nothing more, has finished what it had begun."""
+    deadline = time.monotonic() + 60
+    before: list[Path] = []
+    while before != (found := sorted(directory.glob("*.log"))) or any(directory.glob("*.cleaned")):
+        assert time.monotonic() < deadline, f"the cleaner does not rest: {found}"
+        before = found
+        time.sleep(1)
+    return found
 
 
 def _wait_until_cleaned(data_dir: Path) -> None:
