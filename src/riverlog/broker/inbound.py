@@ -138,7 +138,8 @@ class Inbound:
                 return False
             self._reserved_bytes = reserve
         capacity = max(left, min(need, max(_FIRST_CAPACITY_BYTES, 2 * left)))
-        if self._own is None or self._start or len(self._view) < capacity:
+        is_spacious = len(self._view) > max(left, need)  # Another request than the one that was expected.
+        if self._own is None or self._start or len(self._view) < capacity or is_spacious:
             self._keep(left, capacity)
         return True
 
