@@ -4,8 +4,7 @@ The list of them all is in `routes`.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from riverlog.broker.context import HangUp, Parts, RequestContext
 from riverlog.wire.apis import APIS, Api, ApiKey
@@ -27,8 +26,7 @@ Decode = Callable[[memoryview, int, int], Any]
 Encode = Callable[[int, int, Any], Parts]
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     api: Api
     handler: Handler
     decode: Decode

@@ -6,8 +6,8 @@ The options become settings under Kafka's names; the loading, the precedence and
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from riverlog.cli.failures import ExitCode, key_values, usage
 from riverlog.model.config.parse import Source, combine, from_environment, from_file
@@ -21,8 +21,7 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
+class ServeOptions(NamedTuple):
     config: str | None = None
     data_dir: str | None = None
     listen: str | None = None

@@ -8,9 +8,8 @@ the store cannot write, as on a full disk, is refused and changes nothing. Not h
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from riverlog.controller import writes
@@ -31,8 +30,7 @@ _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(NamedTuple):
     """Settings to be replaced. `decide` is called with the image the write will be based on."""
 
     resource: ConfigResource
@@ -167,7 +165,7 @@ class Controller:
                 (writes.deletion(topic) for topic in topics),
                 changed=[path for topic in topics for path in writes.paths_of(topic.name)],
             )
-            return [replace(each, refusal=each.refusal or failure) for each in deletions]
+            return [each._replace(refusal=each.refusal or failure) for each in deletions]
 
     async def _alter_configs(
         self, changes: Sequence[ConfigChange], validate_only: bool

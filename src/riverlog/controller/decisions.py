@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.errors import ErrorCode
 
@@ -17,8 +16,7 @@ We write no such records, but refuse the same requests.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why something is not done. The message is for a person; some answers of Kafka have none."""
 
     error: ErrorCode

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.controller.decisions import Refusal
@@ -10,16 +10,14 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Doomed:
+class Doomed(NamedTuple):
     """A topic as a request names it."""
 
     name: str | None = None
     topic_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(NamedTuple):
     """What becomes of one topic: deleted when there is no refusal. Named as the answer shows it."""
 
     name: str | None

@@ -1,7 +1,7 @@
 """Decisions about more partitions for topics that exist. Pure."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from riverlog.controller.assignments import Replicas, check_replicas
 from riverlog.controller.decisions import DUPLICATE_NAME, RECORDS_PER_REQUEST_MAX, Refusal, repeated
@@ -11,8 +11,7 @@ from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """How many partitions a topic shall have in all; `None` leaves the replicas to placement."""
 
     name: str
@@ -20,8 +19,7 @@ class Growth:
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthPlan:
+class GrowthPlan(NamedTuple):
     name: str
     added: tuple[Replicas, ...]
     """Replicas of the new partitions, which are numbered on from the last one there is."""

@@ -5,8 +5,7 @@ replicas than there are brokers: a single node serves groups without being told 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.controller.topics import NewTopic
 
@@ -15,8 +14,7 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 
-@dataclass(frozen=True, slots=True)
-class InternalShape:
+class InternalShape(NamedTuple):
     partitions: int = 50
     replication_factor: int = 3
     segment_bytes: int = 100 * 1024**2

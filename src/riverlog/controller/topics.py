@@ -6,6 +6,7 @@ the first that fails is answered. Not here: growing (`growth`) and deleting (`de
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.controller import names
@@ -34,8 +35,7 @@ class NewTopic:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
+class TopicPlan(NamedTuple):
     """A topic that can be made as it stands here."""
 
     name: str
@@ -44,8 +44,7 @@ class TopicPlan:
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRules:
+class TopicRules(NamedTuple):
     """What applies where the request is silent, and what the settings of a topic may be."""
 
     partitions: int = 1

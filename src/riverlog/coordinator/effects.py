@@ -45,16 +45,14 @@ class Reply(NamedTuple):
     answer: Any
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(NamedTuple):
     """Call the shard's `on_timer` with the key after so long; replaces a timer of the same key."""
 
     key: TimerKey
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(NamedTuple):
     """A timer that is not set is no error."""
 
     key: TimerKey

@@ -9,10 +9,9 @@ records, the shard stays as it was and the waiting requests are told.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from riverlog.coordinator.append_errors import told
 from riverlog.coordinator.effects import (
@@ -46,8 +45,7 @@ _TIMER_RETRY_MS: Final = 500
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HostingRules:
+class HostingRules(NamedTuple):
     commit_timeout_ms: int = 5_000
     """How long a reply waits for its records to be committed."""
     parked_max: int = 20_000

@@ -40,15 +40,13 @@ class PartitionImage(NamedTuple):
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     name: str
     topic_id: UUID
     partitions: tuple[PartitionImage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     node_id: NodeId
     endpoints: Mapping[str, Address]
     """Advertised address by listener name."""

@@ -6,7 +6,6 @@ this module; anything else is an operating failure.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -58,28 +57,24 @@ class WatchEvent(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     path: str
     data: bytes = b""
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(NamedTuple):
     path: str
     data: bytes
     expected_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     path: str
     expected_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     path: str
     expected_version: int
 

@@ -7,13 +7,12 @@ silently.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Duty:
+class Duty(NamedTuple):
     name: str
     interval_ms: int
     run: Callable[[], Awaitable[None] | None]

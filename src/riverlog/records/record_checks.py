@@ -5,7 +5,7 @@ case. Anything unusual is read again by the pure decoder, which finds the reason
 compiled one refuses header keys that are not UTF-8 and misreads records whose attributes are above 127.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from riverlog.model.errors import ErrorCode
 from riverlog.records.aiokafka_codec import NativeDecodeError
@@ -15,8 +15,7 @@ from riverlog.records.record_area import decode_area
 from riverlog.records.rules import NO_TIMESTAMP_MS, BatchRules, Rejected, TimestampType
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """Good records: their greatest timestamp, and whether their offsets count from 0 without a gap."""
 
     newest_ms: int

@@ -69,8 +69,7 @@ class Accepted(NamedTuple):
     max_timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(NamedTuple):
     """Why not: the code for the partition, and for single records their index and message."""
 
     error: ErrorCode

@@ -35,8 +35,7 @@ class Appended:
     append_time_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(NamedTuple):
     """The batch was in the log already, at these offsets."""
 
     first_offset: int
@@ -44,8 +43,7 @@ class Duplicate:
     append_time_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     error: ErrorCode
     message: str
 
@@ -53,8 +51,7 @@ class Refused:
 AppendOutcome = Appended | Duplicate | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetOutOfRange:
+class OffsetOutOfRange(NamedTuple):
     """The offset asked for is not in the log; these are its bounds."""
 
     log_start_offset: int

@@ -6,8 +6,7 @@ and is taken as it is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.model.disk import Disk
@@ -21,8 +20,7 @@ FORMAT_VERSION: Final = 1
 _META_VERSION: Final = "1"
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     node_id: NodeId
     cluster_id: str
     directory_id: UUID

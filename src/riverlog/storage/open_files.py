@@ -7,8 +7,7 @@ hot file costs one attribute write per use and no list is reordered.
 
 import threading
 from collections import OrderedDict, deque
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.disk import Disk, DiskFile, ReadableBuffer
 
@@ -86,8 +85,7 @@ class OpenFiles:
                 self._files.remove(lazy)
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(NamedTuple):
     """Where a data directory's files are opened, and what bounds their number."""
 
     disk: Disk

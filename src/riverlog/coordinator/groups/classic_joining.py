@@ -1,7 +1,6 @@
 """Joining a classic group: who is let in, under which id, and whether it means a rebalance. Decisions."""
 
-from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from riverlog.coordinator.effects import CancelTimer, Effects, Reply, SetTimer, Token, reply
 from riverlog.coordinator.groups import classic_protocols
@@ -39,8 +38,7 @@ NEWCOMER_TIMEOUT_MS: Final = 5 * 60 * 1000
 """A new member cannot send heartbeats; if it gave up, it should not hold the others up for ever."""
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRules:
+class JoinRules(NamedTuple):
     initial_delay_ms: int = 3_000
     members_max: int = 2**31 - 1
 

@@ -1,7 +1,6 @@
 """A classic group as its record tells it: hard state, read and written. Values only."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.coordinator.effects import CoordinatorRecord
 from riverlog.coordinator.records_format import formats
@@ -16,8 +15,7 @@ VERSION: Final = 3
 _NO_TIME: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMember:
+class StoredMember(NamedTuple):
     member_id: str
     instance_id: str | None
     client_id: str
@@ -29,8 +27,7 @@ class StoredMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StoredGroup:
+class StoredGroup(NamedTuple):
     """A group between rebalances: stable with its members, or empty."""
 
     generation: int = 0

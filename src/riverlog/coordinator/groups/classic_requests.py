@@ -22,8 +22,7 @@ Protocols = tuple[MemberProtocol, ...]
 """In the member's order of preference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
+class Joining(NamedTuple):
     """`member_id` is empty for a new member, which is then given `new_member_id` if it is let in."""
 
     group_id: str
@@ -47,8 +46,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(NamedTuple):
     member_id: str
     error: ErrorCode = ErrorCode.NONE
     generation: int = NO_GENERATION
@@ -72,16 +70,14 @@ class Syncing:
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     group_id: str
     member_id: str
     generation: int

@@ -11,7 +11,7 @@ members have joined, and from `COMPLETING_REBALANCE` when its leader has handed 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.errors import ErrorCode
 
@@ -51,15 +51,13 @@ class Event(Enum):
     EXPIRE = "the last offset of the group has expired"
 
 
-@dataclass(frozen=True, slots=True)
-class Goto:
+class Goto(NamedTuple):
     """The group moves on to, or stays in, this state; a request that cannot be answered yet waits."""
 
     state: State
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The state stays; the request is answered with this code."""
 
     error: ErrorCode

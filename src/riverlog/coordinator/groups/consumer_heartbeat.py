@@ -5,7 +5,8 @@ group's epoch if its subscriptions or topics have changed, compute a new target 
 member nearer to its target.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from riverlog.coordinator.groups import consumer_records as records
 from riverlog.coordinator.groups.consumer_draft import Draft
@@ -141,8 +142,7 @@ def update_member(draft: Draft, member: ConsumerMember, beat: Heartbeat) -> Cons
     return updated
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a group cannot know by itself."""
 
     image: ClusterImage

@@ -7,7 +7,7 @@ parts of this value. Not here: how it gets on (`consumer_reconciliation`).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 Epochs = Mapping[UUID, Mapping[int, int]]
@@ -30,8 +30,7 @@ class MemberState(IntEnum):
     """Written by a newer version."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicPart:
+class ClassicPart(NamedTuple):
     """Of a member that speaks the classic protocol in a group that was upgraded."""
 
     session_timeout_ms: int

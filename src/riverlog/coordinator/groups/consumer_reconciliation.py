@@ -6,8 +6,8 @@ never has two owners. Pure: a member in, a member out.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import replace
+from typing import NamedTuple, assert_never
 from uuid import UUID
 
 from riverlog.coordinator.groups.assignors import Assignment
@@ -19,8 +19,7 @@ Claimed = Mapping[UUID, frozenset[int]]
 _NO_EPOCHS: Mapping[int, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(NamedTuple):
     epoch: int
     target: Assignment
     subscribed: Collection[UUID]

@@ -1,7 +1,6 @@
 """What clients ask of groups of the consumer protocol and what they are told, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -13,8 +12,7 @@ LEAVE_FOR_A_WHILE: Final = -2
 """Only for static members: the same instance will come back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(NamedTuple):
     """A field of None has not changed since the member's last heartbeat."""
 
     group_id: str

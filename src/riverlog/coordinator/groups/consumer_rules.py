@@ -1,8 +1,7 @@
 """What the configuration says about a group of the consumer protocol: its own settings first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.metadata.image import NO_CONFIG, ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config.group_config import GroupConfig
@@ -11,8 +10,7 @@ _ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
 """The one of these that can be changed for all groups while the broker runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRules:
+class GroupRules(NamedTuple):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int

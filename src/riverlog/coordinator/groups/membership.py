@@ -5,8 +5,7 @@ group that only ever committed offsets (no members, no records of its own) is a 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from riverlog.coordinator.effects import NOTHING, CoordinatorRecord, Effects, TimerKey
 from riverlog.coordinator.records_format.formats import GroupRecord
@@ -15,8 +14,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.wire.schema import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """In whose name a client commits. Generation or member epoch -1 claims no membership."""
 
     member_id: str = ""
@@ -27,8 +25,7 @@ class Claim:
     """Of the request: older clients know fewer errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """A group as a list of all groups shows it."""
 
     type_name: str

@@ -7,7 +7,7 @@ kind of the group says. Not here: the state itself (`offset_table`) and its reco
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from riverlog.coordinator.effects import (
     NOTHING,
@@ -35,8 +35,7 @@ _END_OF_TIME_MS = 2**63 - 1
 """What a record can hold; a client may ask for any retention."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRules:
+class OffsetRules(NamedTuple):
     metadata_length_max: int = 4096
     retention_ms: int = 7 * 24 * 60 * 60 * 1000
     sweep_interval_ms: int = 10 * 60 * 1000

@@ -7,7 +7,7 @@ states allows. `decide_init`, which changes who may speak, has a module of its o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.states import (
@@ -30,8 +30,7 @@ class Needs(Enum):
     FRESH_ID = "a producer id that nobody has had"
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """The transaction is to become this."""
 
     transaction: Transaction
@@ -42,8 +41,7 @@ class Stands:
     """All is as the request wants it; nothing is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndRequest:
+class EndRequest(NamedTuple):
     producer: Producer
     commit: bool
     client_version: int

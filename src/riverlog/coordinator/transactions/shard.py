@@ -9,7 +9,7 @@ none stays half ended after a crash. Not here: the writing of markers.
 import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.coordinator.effects import (
     NOTHING,
@@ -55,16 +55,14 @@ _ABORTS_AT_ONCE: Final = 1_000
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ShardRules:
+class ShardRules(NamedTuple):
     timeout_check_ms: int = 10_000
     expiration_ms: int = 7 * 24 * 60 * 60 * 1000
     expiration_check_ms: int = 60 * 60 * 1000
     two_phase_warn_ms: int = 60 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
+class Initialised(NamedTuple):
     producer: Producer
     ongoing: Producer | None = None
     """Whose transaction was kept open, if the request wanted that and there was one."""

@@ -14,7 +14,7 @@ the epoch.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.errors import ErrorCode
 
@@ -57,15 +57,13 @@ class Event(Enum):
     EXPIRE = "the transactional id was not used for long"
 
 
-@dataclass(frozen=True, slots=True)
-class Goto:
+class Goto(NamedTuple):
     """The transaction moves on to, or stays in, this state."""
 
     state: TransactionState
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Nothing changes; the request is answered with this code."""
 
     error: ErrorCode

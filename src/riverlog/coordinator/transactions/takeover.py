@@ -6,8 +6,7 @@ producer asks again; unless it wants a prepared one kept (KIP-939): that stays o
 and the new producer may end it.
 """
 
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.decisions import Needs
@@ -29,8 +28,7 @@ from riverlog.coordinator.transactions.transaction import (
 from riverlog.model.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class InitRequest:
+class InitRequest(NamedTuple):
     transactional_id: str
     timeout_ms: int
     expected: Producer | None = None
@@ -39,16 +37,14 @@ class InitRequest:
     fresh_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(NamedTuple):
     """The producer may speak for the id; `last_epoch` is by what a repetition of the request is known."""
 
     transaction: Transaction
     last_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(NamedTuple):
     """The open transaction is aborted, in an epoch that nobody gets; the producer asks again."""
 
     transaction: Transaction

@@ -6,8 +6,7 @@ for the id afterwards, where that is somebody else: a new producer id when the e
 used up (KIP-890), or the process that has taken over a transaction prepared by another (KIP-939).
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.states import TransactionState
@@ -24,8 +23,7 @@ VERSION_1: Final = 0
 VERSION_2: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     transactional_id: str
     state: TransactionState
     producer: Producer
@@ -59,8 +57,7 @@ class Transaction:
 
     def initialised(self, producer: Producer, timeout_ms: int, now_ms: int) -> "Transaction":
         previous = self.producer.producer_id
-        return replace(
-            self,
+        return self._replace(
             state=TransactionState.EMPTY,
             producer=producer,
             timeout_ms=timeout_ms,
@@ -73,14 +70,13 @@ class Transaction:
 
     def kept(self, producer: Producer, timeout_ms: int, now_ms: int) -> "Transaction":
         """Stays open under its old identity, while `producer` is the one who may end it."""
-        return replace(self, next_producer=producer, timeout_ms=timeout_ms, updated_ms=now_ms)
+        return self._replace(next_producer=producer, timeout_ms=timeout_ms, updated_ms=now_ms)
 
     def with_partitions(
         self, added: frozenset[TopicPartition], client_version: int, now_ms: int
     ) -> "Transaction":
         is_open = self.state is TransactionState.ONGOING
-        return replace(
-            self,
+        return self._replace(
             state=TransactionState.ONGOING,
             partitions=self.partitions | added if is_open else added,
             started_ms=self.started_ms if is_open else now_ms,
@@ -102,8 +98,7 @@ class Transaction:
             )
         elif fresh_id is not None:
             next_producer = Producer(fresh_id, 0)
-        return replace(
-            self,
+        return self._replace(
             state=state,
             producer=_next_epoch(self.producer) if raises else self.producer,
             next_producer=next_producer,
@@ -118,8 +113,7 @@ class Transaction:
 
         If it is the last one, the next InitProducerId gets a fresh id; Kafka takes one here already.
         """
-        return replace(
-            self,
+        return self._replace(
             state=TransactionState.PREPARE_ABORT,
             producer=_next_epoch(self.producer),
             next_producer=None if self.next_producer is None else _next_epoch(self.next_producer),
@@ -130,8 +124,7 @@ class Transaction:
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         after = self.next_producer or self.producer
         is_new_id = after.producer_id != self.producer.producer_id
-        return replace(
-            self,
+        return self._replace(
             state=TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
             producer=after,
             next_producer=None,

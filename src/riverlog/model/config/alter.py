@@ -6,7 +6,6 @@ broker was meant, resources that appear twice. An alteration is all or nothing.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -39,15 +38,13 @@ class Change(NamedTuple):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(NamedTuple):
     """The overrides of the resource after the alteration, complete."""
 
     overrides: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     error: ErrorCode
     message: str | None
 

@@ -6,8 +6,8 @@ empty host means every interface. Listeners of a KRaft controller are left out, 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import ConfigError
@@ -21,8 +21,7 @@ class SecurityProtocol(StrEnum):
     SASL_SSL = "SASL_SSL"
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """A name, the address to bind (or to advertise), and how its connections are secured."""
 
     name: str

@@ -5,7 +5,7 @@ taken with a warning. Nothing is read here: the text of the file and the environ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from riverlog.model.config.definitions import (
     BROKER_KEYS,
@@ -32,8 +32,7 @@ RESERVED_VARIABLES = frozenset(
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where a set of values came from, and the values: (key, text, place)."""
 
     name: str

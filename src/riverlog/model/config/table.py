@@ -8,8 +8,8 @@ the absent default and `""` the empty one. Allowed: `-`, `>=1`, `1..9`, `1..9|-1
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 
 class ConfigType(IntEnum):
@@ -49,8 +49,7 @@ class Status(StrEnum):
     """Taken and shown; it means nothing here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Inclusive bounds, and one further number that is allowed outside them."""
 
     minimum: float
@@ -58,8 +57,7 @@ class Range:
     also: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     choices: tuple[str, ...]
     ignore_case: bool = False
 
@@ -75,8 +73,7 @@ class Shape(StrEnum):
 Allowed = Range | OneOf | Shape | None
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     name: str
     type: ConfigType
     default: str | None

@@ -7,8 +7,8 @@ deletion go on meanwhile; a pass that finds its segments changed ends without ha
 
 import threading
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import CorruptLogError
@@ -29,8 +29,7 @@ from riverlog.storage.segment import Segment
 Step = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What a pass may use."""
 
     map_bytes: int = 128 * 1024**2

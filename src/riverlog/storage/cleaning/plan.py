@@ -5,8 +5,7 @@ that is younger than `min.compaction.lag.ms`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.storage.cleanable_log import CleanableLog
@@ -16,8 +15,7 @@ from riverlog.storage.segment import Segment
 _RELATIVE_MAX: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanable:
+class Cleanable(NamedTuple):
     """A log's state as the cleaner sees it."""
 
     first_dirty_offset: int
