@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -94,7 +93,7 @@ def test_every_compacted_log_is_cleaned_and_others_are_left_alone(tmp_path: Path
         assert metrics.value("riverlog_cleaner_dirty_ratio_max") == 0.0
         assert metrics.value("riverlog_cleaner_read_bytes_total") > 0
 
-    run_with(directory, work, replace(QUICK, threads=2))
+    run_with(directory, work, QUICK._replace(threads=2))
     assert "table-2 0 60" in (tmp_path / "cleaner-offset-checkpoint").read_text()
 
 
@@ -150,14 +149,14 @@ def test_a_log_that_cannot_be_cleaned_is_tried_once(tmp_path: Path) -> None:
 
 
 def test_closing_calls_off_a_pass_that_would_take_long(tmp_path: Path) -> None:
-    directory = directory_at(tmp_path, replace(CONFIG, segment_bytes=300_000))
+    directory = directory_at(tmp_path, CONFIG._replace(segment_bytes=300_000))
     log = table_in(directory, "table", keys=3000, writes=3000)
 
     async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
         await eventually(lambda: bool(cleaner._passes))
 
     started = time.monotonic()
-    run_with(directory, work, replace(QUICK, bytes_per_second_max=1000.0))
+    run_with(directory, work, QUICK._replace(bytes_per_second_max=1000.0))
     assert time.monotonic() - started < 20
     assert not list(Path(log.directory).glob("*.cleaned"))
 
@@ -170,7 +169,7 @@ def test_nothing_is_cleaned_when_the_cleaner_is_off(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         assert len(read_all(log)) == 60
 
-    run_with(directory, work, replace(QUICK, is_enabled=False))
+    run_with(directory, work, QUICK._replace(is_enabled=False))
 
 
 def test_an_unreadable_checkpoint_of_the_cleaner_is_begun_anew() -> None:
@@ -198,8 +197,8 @@ def test_waiting_for_the_pace_ends_when_the_work_is_called_off() -> None:
 
 
 def test_the_settings_of_the_cleaner_are_kafkas() -> None:
-    assert CleanerConfig.from_settings(combine([])) == replace(
-        CleanerConfig(), bytes_per_second_max=1.7976931348623157e308
+    assert CleanerConfig.from_settings(combine([])) == CleanerConfig()._replace(
+        bytes_per_second_max=1.7976931348623157e308
     )
     altered = CleanerConfig.from_settings(
         combine([from_mapping({"log.cleaner.threads": 2}, "test")]),

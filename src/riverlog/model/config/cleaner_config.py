@@ -4,14 +4,12 @@ What decides about a single topic (ratio, lags, how long tombstones stay) is in 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from riverlog.model.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanerConfig:
+class CleanerConfig(NamedTuple):
     is_enabled: bool = True
     threads: int = 1
     backoff_ms: int = 15_000

@@ -5,7 +5,6 @@ sensitive. Entries are whole; a handler leaves out synonyms and documentation wh
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from riverlog.model.config.definitions import (
@@ -35,8 +34,7 @@ class SynonymEntry(NamedTuple):
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
@@ -61,7 +59,7 @@ def describe_broker_default(layers: BrokerLayers, names: Collection[str] = ()) -
     for name in _chosen(layers.dynamic_default, names):
         entry = _broker_entry(alone, name)
         synonyms = tuple(each for each in entry.synonyms if each.source != ConfigSource.DEFAULT)
-        entries.append(replace(entry, synonyms=synonyms))
+        entries.append(entry._replace(synonyms=synonyms))
     return entries
 
 

@@ -1,8 +1,7 @@
 """`GroupConfig`: what the group coordinator needs to know. Defaults are Apache Kafka's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import ConfigError
@@ -13,8 +12,7 @@ _CODEC_MAX = 4
 _ASSIGNORS = frozenset({"uniform", "range"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(NamedTuple):
     """Committed offsets, and groups of the classic and of the consumer protocol."""
 
     offset_metadata_bytes_max: int = 4096

@@ -5,7 +5,6 @@ means without limit.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -39,8 +38,7 @@ class TimestampType(StrEnum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """How one partition's log behaves: the topic's overrides on top of the broker's settings."""
 
     segment_bytes: int = 1024**3
@@ -133,7 +131,7 @@ class LogConfig:
             for name in TOPIC_FIELDS
             if name in overrides
         }
-        return replace(self, **fields) if fields else self
+        return self._replace(**fields) if fields else self
 
 
 class _Field(NamedTuple):

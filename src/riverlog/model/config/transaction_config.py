@@ -4,14 +4,12 @@ Defaults are Apache Kafka's, except that two-phase commit is on (docs/adr/0008).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from riverlog.model.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(NamedTuple):
     timeout_max_ms: int = 15 * 60 * 1000
     id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
     is_two_phase_enabled: bool = True
