@@ -20,7 +20,7 @@ REPLY = struct.pack(">i", 60) + bytes(60)
 
 def main() -> None:
     loop, *arguments = sys.argv[1:]
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1_024)
     print(f"{loop} on 127.0.0.1:{listener.getsockname()[1]}", flush=True)
     if loop == "echo":
         uvloop.run(echo(listener))
@@ -71,26 +71,25 @@ def _fill(connection: socket.socket, view: memoryview) -> bool:
 
 
 async def echo(listener: socket.socket) -> None:
+    """For any number of connections, until the process is stopped."""
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
     buffer = bytearray(64 * 1024)
     view = memoryview(buffer)
-    closed = asyncio.Event()
-    connection, _ = await loop.sock_accept(listener)
-    connection.setblocking(False)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def reply() -> None:
+    def reply(connection: socket.socket) -> None:
         count = connection.recv_into(buffer)
         if count == 0:
             loop.remove_reader(connection.fileno())
-            closed.set()
+            connection.close()
             return
         connection.send(view[:count])
 
-    loop.add_reader(connection.fileno(), reply)
-    await closed.wait()
-    connection.close()
+    while True:
+        connection, _ = await loop.sock_accept(listener)
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        loop.add_reader(connection.fileno(), reply, connection)
 
 
 if __name__ == "__main__":
