@@ -103,13 +103,36 @@ def test_whatever_follows_a_long_request_arrives_as_it_was_sent(
 
 
 def test_a_long_request_that_arrives_at_once_is_received_at_once(inbound: Inbound, memory: Counted) -> None:
-    assert inbound.fill(ScriptedSocket(deque([request(LONG)]))) == LONG + 4
-    frame = inbound.only_frame()
-    assert frame is not None
+    frame = inbound.receive(ScriptedSocket(deque([request(LONG)])))
+    assert isinstance(frame, memoryview)
     assert bytes(frame) == request(LONG)[4:]
-    assert inbound.is_held
+    assert inbound.own is not None
     frame.release()
     inbound.drop()
+    assert memory.lent_bytes == 0
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("size", [0, 10, SCRATCH_BYTES, LONG])
+@pytest.mark.parametrize("cut", [1, 4, 5, 13, SCRATCH_BYTES + 3])
+def test_what_is_not_one_whole_request_is_left_for_the_long_way(
+    inbound: Inbound, memory: Counted, fresh: bool, size: int, cut: int
+) -> None:
+    inbound = Inbound(memory, 10 * LONG) if fresh else inbound
+    both = request(size, b"a") + request(7, b"b")
+    socket, frames = ScriptedSocket(deque([both[:cut], both[cut:]])), []
+    while socket.arriving:
+        came = inbound.receive(socket)
+        if isinstance(came, memoryview):
+            frames.append(bytes(came))
+            came.release()
+            if inbound.own is not None:
+                inbound.drop()
+            continue
+        while (frame := inbound.next_frame()) is not None:
+            frames.append(bytes(frame))
+        assert inbound.settle()
+    assert frames == [b"a" * size, b"b" * 7]
     assert memory.lent_bytes == 0
 
 

@@ -117,12 +117,12 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
             if has_tail:
                 parts.append(b"\0\0\0")
                 expected += b"\0\0\0"
-            if out.is_empty:
+            if not out.queued:
                 out.send_now(parts)
             else:
                 out.queue(parts)
                 out.flush()
-        while not out.is_empty:
+        while out.queued:
             assert socket.turn_bytes <= 2 * MEGABYTE
             if socket.writable is None:
                 socket.turn_bytes = 0
@@ -156,7 +156,7 @@ def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_h
         for slices in (1, 4):
             cuts = [FileSlice(file, number * MEGABYTE, 1_000_000) for number in range(slices)]
             out.send_now([part for cut in cuts for part in (b"head", cut)])
-            while not out.is_empty:
+            while out.queued:
                 socket.empty()
         reader.close()
         one = b"head" + data[:1_000_000]
@@ -179,7 +179,7 @@ def test_the_socket_is_told_once_when_a_reply_is_longer_than_a_megabyte(
         out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
         for _ in range(2):
             out.send_now([part for length in slices for part in (b"head", FileSlice(file, 0, length))])
-            while not out.is_empty:
+            while out.queued:
                 await asyncio.sleep(0)  # The next turn, after this one has sent its share.
                 assert socket.writable is None
         reader.close()

@@ -125,7 +125,7 @@ def test_a_batch_that_decompresses_to_more_than_allowed_is_too_large() -> None:
 
 def test_the_crc_is_computed_once() -> None:
     data = bytearray(build_batch(RECORDS))
-    with patch("riverlog.records.batch.crc32c", wraps=crc32c) as counted:
+    with patch("riverlog.records.validate.crc32c", wraps=crc32c) as counted:
         accepted_as_is = validate(data, BatchRules(), NOW_MS)
     assert isinstance(accepted_as_is, Accepted)
     assert counted.call_count == 1

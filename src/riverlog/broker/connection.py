@@ -96,7 +96,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Nothing is in progress: the client owes us the next request."""
-        return not self._pending and self._outbound.is_empty
+        return not self._pending and not self._outbound.queued
 
     @property
     def holds_memory(self) -> bool:
@@ -117,30 +117,30 @@ class Connection:
         self._on_closed(self, reason)
 
     def _on_readable(self) -> None:
+        inbound, outbound = self._inbound, self._outbound
         try:
-            received = self._inbound.fill(self._socket)
+            if self._pending or outbound.queued or self._hang_up_reason is not None:
+                frame: memoryview | int = inbound.fill(self._socket)
+            else:
+                frame = inbound.receive(self._socket)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self.close(error.strerror or str(error))
             return
-        if received == 0:
-            self.close("")
-            return
         self.last_active_s = self._loop.time()
-        if self._pending or not self._outbound.is_empty or self._hang_up_reason is not None:
-            self._advance()
-            return
-        frame = self._inbound.only_frame()
-        if frame is None:
-            self._advance()
+        if isinstance(frame, int):
+            if frame:
+                self._advance()
+            else:
+                self.close("")
             return
         answer = self._answering.dispatch(frame, self.origin)
-        if self._inbound.is_held:
-            self._inbound.drop()
+        if inbound.own is not None:
+            inbound.drop()
         if type(answer) is list:
-            self._outbound.send_now(answer)
-            if self._outbound.is_empty:
+            outbound.send_now(answer)
+            if not outbound.queued:
                 return
         else:
             self._take(answer)
@@ -163,7 +163,7 @@ class Connection:
         except InvalidFrameSizeError as error:
             self._hang_up_reason = str(error)
             has_room = False
-        if not self._outbound.is_empty:
+        if self._outbound.queued:
             self._outbound.flush()
         self._after_flush(has_room)
 

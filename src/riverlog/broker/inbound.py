@@ -11,6 +11,7 @@ from riverlog.broker.receive_memory import SCRATCH_BYTES, ReceiveMemory
 from riverlog.model.network import Socket
 
 _SIZE = struct.Struct(">i")
+_size = _SIZE.unpack_from
 _FIRST_CAPACITY_BYTES = 1024**2
 _EXPECTED_BYTES_MAX = 2 * 1024**2
 _NOTHING = memoryview(b"")
@@ -26,16 +27,17 @@ class Inbound:
         "_expected_bytes",
         "_frame_bytes_max",
         "_memory",
-        "_own",
         "_reserved_bytes",
         "_start",
         "_view",
+        "own",
     )
 
     def __init__(self, memory: ReceiveMemory, frame_bytes_max: int) -> None:
         self._memory = memory
         self._frame_bytes_max = frame_bytes_max
-        self._own: bytearray | None = None
+        self.own: bytearray | None = None
+        """Where a request is received that the scratch, which all connections share, cannot hold."""
         self._view = _NOTHING
         self._start = 0
         self._end = 0
@@ -49,7 +51,7 @@ class Inbound:
 
     def fill(self, socket: Socket) -> int:
         """Receive once. 0 means that the peer has closed; `BlockingIOError` that nothing is there."""
-        if self._own is not None:
+        if self.own is not None:
             received = socket.recv_into(self._view[self._end :])
             self._end += received
             return received
@@ -70,32 +72,29 @@ class Inbound:
         except BaseException:
             self._memory.give_back(own)
             raise
-        self._own, self._view, self._start, self._end = own, view, 0, received
+        self.own, self._view, self._start, self._end = own, view, 0, received
         return received
 
-    def only_frame(self) -> memoryview | None:
-        """The one request that is here, if it is whole and nothing follows it: the common case.
+    def receive(self, socket: Socket) -> memoryview | int:
+        """Receive once, and hand out the request if it is whole and nothing follows it: the common case.
 
-        Nothing needs to be settled after it; one that `is_held` is to be dropped.
+        Otherwise as `fill`, with how much has come. Nothing needs to be settled after a request from here,
+        but one in memory of the connection's `own` is to be dropped.
         """
-        end = self._end
-        if self._start or not 4 <= end <= self._frame_bytes_max + 4:
-            return None
-        if _SIZE.unpack_from(self._view)[0] != end - 4:
-            return None
-        frame = self._view[4:end]
-        if self._own is None:
-            self._view = _NOTHING
-            self._start = self._end = 0
-        else:
+        if self.own is not None or self._expected_bytes:
+            received = self.fill(socket)
+            end = self._end
+            if self._start or not 4 <= end <= self._frame_bytes_max + 4 or _size(self._view)[0] != end - 4:
+                return received
             self._start = end
             self._expect(end)
-        return frame
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the request that was handed out is in memory of this connection's own."""
-        return self._own is not None
+            return self._view[4:end]
+        scratch = self._memory.scratch
+        received = socket.recv_into(scratch)
+        if 4 <= received <= self._frame_bytes_max + 4 and _size(scratch)[0] == received - 4:
+            return scratch[4:received]
+        self._view, self._start, self._end = scratch, 0, received
+        return received
 
     def _expect(self, size: int) -> None:
         self._expected_bytes = size if SCRATCH_BYTES < size <= _EXPECTED_BYTES_MAX else 0
@@ -139,16 +138,16 @@ class Inbound:
             self._reserved_bytes = reserve
         capacity = max(left, min(need, max(_FIRST_CAPACITY_BYTES, 2 * left)))
         is_spacious = len(self._view) > max(left, need)  # Another request than the one that was expected.
-        if self._own is None or self._start or len(self._view) < capacity or is_spacious:
+        if self.own is None or self._start or len(self._view) < capacity or is_spacious:
             self._keep(left, capacity)
         return True
 
     def drop(self) -> None:
         """Forget everything and give the memory back."""
-        if self._own is not None:
+        if self.own is not None:
             self._view = _NOTHING
-            self._memory.give_back(self._own)
-            self._own = None
+            self._memory.give_back(self.own)
+            self.own = None
         self._view = _NOTHING
         self._start = self._end = 0
         self._unreserve()
@@ -157,9 +156,9 @@ class Inbound:
         kept = self._memory.take(capacity)
         view = memoryview(kept)[:capacity]
         view[:left] = self._view[self._start : self._end]
-        if self._own is not None:
-            self._memory.give_back(self._own)
-        self._own, self._view, self._start, self._end = kept, view, 0, left
+        if self.own is not None:
+            self._memory.give_back(self.own)
+        self.own, self._view, self._start, self._end = kept, view, 0, left
 
     def _unreserve(self) -> None:
         if self._reserved_bytes:

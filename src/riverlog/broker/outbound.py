@@ -33,10 +33,10 @@ class Outbound:
         "_loop",
         "_on_broken",
         "_on_progress",
-        "_queue",
         "_socket",
         "_suspended",
         "_warm_end",
+        "queued",
         "queued_bytes",
     )
 
@@ -53,7 +53,8 @@ class Outbound:
         self._on_progress = on_progress
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[RecordData] = deque()
+        self.queued: deque[RecordData] = deque()
+        """What is still to be sent; nobody else changes it."""
         self._suspended = False
         self._is_watching = False
         self._has_long_replies = False
@@ -63,10 +64,6 @@ class Outbound:
         cut short is not asked for ever."""
         self.queued_bytes = 0
         """Bytes that wait in memory; slices of files are not among them."""
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._queue
 
     def queue(self, parts: Parts) -> None:
         from_files = 0
@@ -78,7 +75,7 @@ class Outbound:
         if from_files > _LONG_REPLY_BYTES and not self._has_long_replies:
             self._has_long_replies = True
             self._socket.expect_long_replies()
-        self._queue.extend(parts)
+        self.queued.extend(parts)
 
     def send_now(self, parts: Parts) -> None:
         """Send a reply while nothing else is queued; what the socket does not take now is queued.
@@ -142,7 +139,7 @@ class Outbound:
             return
         share = _TURN_BYTES
         try:
-            while self._queue:
+            while self.queued:
                 if share <= 0:
                     self._suspended = True
                     self._loop.call_soon(self._resume)
@@ -168,7 +165,7 @@ class Outbound:
             self._socket.on_writable(self._resume)
 
     def drop(self) -> None:
-        self._queue.clear()
+        self.queued.clear()
         self._suspended = True
 
     def _send_head(self) -> int | None:
@@ -176,7 +173,7 @@ class Outbound:
 
         `BlockingIOError` means that the socket is full, even if it took something.
         """
-        head = self._queue[0]
+        head = self.queued[0]
         if type(head) is FileSlice and head.length > _SMALL_SLICE_BYTES:
             return self._send_slice(head)
         data = self._gather()
@@ -184,18 +181,18 @@ class Outbound:
             assert type(head) is FileSlice
             self._warm_first(head, head.length)
             return None
-        self._queue.appendleft(data)
-        sent = self._socket.send(data, more=len(self._queue) > 1)
-        self._queue.popleft()
+        self.queued.appendleft(data)
+        sent = self._socket.send(data, more=len(self.queued) > 1)
+        self.queued.popleft()
         self.queued_bytes -= sent
         if sent < len(data):
-            self._queue.appendleft(memoryview(data)[sent:])
+            self.queued.appendleft(memoryview(data)[sent:])
             raise BlockingIOError
         return sent
 
     def _gather(self) -> bytes | memoryview | None:
         """The parts at the head that are small enough to join; None when the first of them is cold."""
-        queue = self._queue
+        queue = self.queued
         first = queue[0]
         if type(first) is not FileSlice and (len(queue) == 1 or len(first) >= _JOIN_BYTES):
             return queue.popleft()  # type: ignore[return-value]
@@ -238,10 +235,10 @@ class Outbound:
         length = min(length, self._warm_end - part.position)
         sent = self._send_file(part, descriptor, length)
         if sent == part.length:
-            self._queue.popleft()
+            self.queued.popleft()
             self._warm_end = -1
         else:
-            self._queue[0] = FileSlice(part.file, part.position + sent, part.length - sent)
+            self.queued[0] = FileSlice(part.file, part.position + sent, part.length - sent)
             if sent < length:
                 raise BlockingIOError
         return sent
@@ -275,7 +272,7 @@ class Outbound:
         self._resume()
 
     def _resume(self) -> None:
-        if not self._queue:
+        if not self.queued:
             return
         self._suspended = False
         self.flush()

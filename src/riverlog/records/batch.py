@@ -36,7 +36,7 @@ _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
 _LEADER_EPOCH_AT = 12
 _CRC_AT = 17
-_ATTRIBUTES_AT = 21
+CRC_COVERS_FROM = _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
 _SEQUENCES = 1 << 31
 
@@ -168,11 +168,6 @@ def set_crc(buffer: bytearray | memoryview, position: int) -> None:
     """Recompute the CRC over what it covers: from the attributes to the end of the batch."""
     size = claimed_size(buffer, position)
     _CRC.pack_into(buffer, position + _CRC_AT, _crc_of(buffer, position, size))
-
-
-def crc_of_whole(batch: memoryview) -> int:
-    """The CRC-32C of a batch that fills the view."""
-    return crc32c(batch[_ATTRIBUTES_AT:])
 
 
 def crc_is_valid(buffer: ReadableBuffer, position: int, header: BatchHeader) -> bool:

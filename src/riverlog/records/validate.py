@@ -14,15 +14,15 @@ from riverlog.records import batch as batches
 from riverlog.records.batch import (
     CODEC_MASK,
     CODECS,
+    CRC_COVERS_FROM,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     ORDINARY_FLAGS,
     BatchHeader,
-    crc_of_whole,
-    header_of,
     unpack_header,
 )
 from riverlog.records.builder import build_like
+from riverlog.records.checksum import crc32c
 from riverlog.records.compression import (
     Codec,
     DecompressedTooLargeError,
@@ -46,11 +46,13 @@ def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Ac
 
     `data` must be writable: a log-append-time stamp and a corrected max timestamp are put in place.
     """
-    if rules.asks_for_header_only and (ordinary := _ordinary(data, rules, now_ms)) is not None:
-        return ordinary
-    view = find_batch(memoryview(data))
-    if isinstance(view, Rejected):
-        return view
+    view = memoryview(data)
+    if (ordinary := ordinary_header(view, rules, now_ms)) is not None:
+        return Accepted(view, ((0, ordinary),), ordinary.record_count, ordinary.max_timestamp_ms)
+    found = find_batch(view)
+    if isinstance(found, Rejected):
+        return found
+    view = found
     header = _checked_header(view, rules)
     if isinstance(header, Rejected):
         return header
@@ -62,20 +64,18 @@ def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Ac
     return _accepted(view, header, rules, now_ms, header.max_timestamp_ms)
 
 
-def _ordinary(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Accepted | None:
+def ordinary_header(view: memoryview, rules: BatchRules, now_ms: int) -> BatchHeader | None:
     """The short way for one whole batch in which nothing is unusual; None where the long way must judge."""
-    size = len(data)
-    if not batches.HEADER_BYTES <= size <= rules.max_batch_bytes:
+    size = len(view)
+    if not rules.asks_for_header_only or not batches.HEADER_BYTES <= size <= rules.max_batch_bytes:
         return None
-    view = memoryview(data)
-    fields = unpack_header(view)
     (
-        base_offset, length, _, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
-        max_timestamp_ms, producer_id, _, base_sequence, count,
-    ) = fields  # fmt: skip
+        base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
+        max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
+    ) = unpack_header(view)  # fmt: skip
     newest_ms = now_ms + rules.timestamp_after_max_ms
     if (
-        base_offset != 0
+        base_offset
         or length + LOG_OVERHEAD_BYTES != size
         or magic != MAGIC
         or attributes & ~ORDINARY_FLAGS
@@ -85,10 +85,16 @@ def _ordinary(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> A
         or base_sequence < 0 <= producer_id
         or max_timestamp_ms > newest_ms
         or base_timestamp_ms > newest_ms
-        or crc_of_whole(view) != crc
+        or crc32c(view[CRC_COVERS_FROM:]) != crc
     ):
         return None
-    return _new_tuple(Accepted, (view, ((0, header_of(fields)),), count, max_timestamp_ms))
+    return _new_tuple(
+        BatchHeader,
+        (
+            0, size, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
+            max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
+        ),
+    )  # fmt: skip
 
 
 def trust(data: memoryview, rules: BatchRules) -> Accepted | Rejected:

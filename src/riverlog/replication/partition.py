@@ -14,14 +14,16 @@ from riverlog.model.config.slices import CompressionType, LogConfig, TimestampTy
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
 from riverlog.records import validate as validation
+from riverlog.records.batch import TRANSACTIONAL_FLAG
 from riverlog.records.compression import Codec
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.waiting import Reader, WaitingProducers, WaitingReaders
-from riverlog.storage.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.appends import Appended, AppendOutcome, Duplicate, Origin, Refused
 from riverlog.storage.flusher import Flusher
 from riverlog.storage.log import Log
 
 _logger = logging.getLogger(__name__)
+_new_tuple = tuple.__new__  # Spares every batch the Python call that a NamedTuple is made by.
 
 
 class Written(NamedTuple):
@@ -133,14 +135,45 @@ class Partition:
         try:
             outcome = self.log.append(accepted, leader_epoch=role.epoch, origin=origin)
         except (DiskFullError, StorageError) as error:
-            self._report_unwritable(error)
-            return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR)
+            return self._not_stored(error)
+        return self._told(outcome, len(accepted.data))
+
+    def append_plain(
+        self, data: memoryview, now_ms: int, *, for_all_replicas: bool
+    ) -> Written | NotWritten | None:
+        """The short way for an ordinary batch outside of any transaction.
+
+        None, and nothing is written, where there is more to look at: `append` knows what.
+        """
+        role, log = self._role, self.log
+        if not isinstance(role, Leader):
+            return None
+        if for_all_replicas and len(role.isr) < min(log.config.min_insync_replicas, role.replica_count):
+            return None
+        header = validation.ordinary_header(data, self._rules, now_ms)
+        if header is None or header[5] & TRANSACTIONAL_FLAG:
+            return None
+        try:
+            outcome = log.append_single(data, header, role.epoch)
+        except (DiskFullError, StorageError) as error:
+            return self._not_stored(error)
+        if type(outcome) is not Appended or self._is_unwritable or log.config.acks_fsync:
+            return self._told(outcome, len(data))
+        log.commit_all()
+        first_offset, last_offset, append_time_ms = outcome
+        end_offset = last_offset + 1
+        self._producers.release(end_offset)
+        self._readers.wake(self._unread_bytes + len(data))
+        self._unread_bytes = 0
+        return _new_tuple(Written, (first_offset, end_offset, append_time_ms))
+
+    def _told(self, outcome: AppendOutcome, size_bytes: int) -> Written | NotWritten:
         match outcome:
             case Appended(first_offset, last_offset, append_time_ms):
                 if self._is_unwritable:
                     self._is_unwritable = False
                     _logger.warning("%s is written again", self.topic_partition)
-                self._unread_bytes += len(accepted.data)
+                self._unread_bytes += size_bytes
                 self.advance()
                 return Written(first_offset, last_offset + 1, append_time_ms)
             case Duplicate():
@@ -150,6 +183,10 @@ class Partition:
                 return NotWritten(outcome.error)
             case other:
                 assert_never(other)
+
+    def _not_stored(self, error: Exception) -> NotWritten:
+        self._report_unwritable(error)
+        return NotWritten(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""

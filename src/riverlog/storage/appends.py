@@ -1,6 +1,5 @@
 """Where an append comes from, and how it can end. Values only."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ class Origin(Enum):
     REPLICATION = "replication"
 
 
-@dataclass(slots=True)  # Not frozen: one is made for every batch, and freezing trebles what that costs.
-class Appended:
+class Appended(NamedTuple):
     """The batches are in the log. `append_time_ms` is None where records carry the producer's time."""
 
     first_offset: int

@@ -95,7 +95,7 @@ class CleanableLog(TrimmableLog):
 
     def truncate_to(self, offset: int) -> None:
         super().truncate_to(offset)
-        self.cleaned_offset = min(self.cleaned_offset, self._end_offset)
+        self.cleaned_offset = min(self.cleaned_offset, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         super().truncate_fully_and_start_at(offset)

@@ -30,27 +30,27 @@ class DurableLog:
         "_clock",
         "_deleted",
         "_directory_is_durable",
-        "_end_offset",
         "_epochs",
         "_files",
         "_flushed_offset",
         "_gate",
         "_health",
-        "_high_watermark",
         "_is_touched",
         "_last_sync_ms",
         "_on_synced",
         "_request_sync",
         "_segments",
         "_snapshots",
-        "_start_offset",
         "_truncations",
         "_unsynced",
         "cleaned_offset",
         "config",
         "cut_bytes",
         "directory",
+        "high_watermark",
         "is_moving",
+        "log_end_offset",
+        "log_start_offset",
         "producers",
         "topic_id",
         "topic_partition",
@@ -107,15 +107,15 @@ class DurableLog:
         self._is_touched = not clean or loaded.recovered_from < len(self._segments)
         # Closed segments whose indexes and snapshot are not yet known to be on disk.
         self._unsynced = self.segments[loaded.recovered_from : -1]
-        self._end_offset = self._segments.active.next_offset
-        self._start_offset = max(log_start_offset, self._segments[0].base_offset)
-        self._flushed_offset = self._end_offset if clean else min(recovery_point, self._end_offset)
+        self.log_end_offset = self._segments.active.next_offset
+        self.log_start_offset = max(log_start_offset, self._segments[0].base_offset)
+        self._flushed_offset = self.log_end_offset if clean else min(recovery_point, self.log_end_offset)
         self._directory_is_durable = clean
-        self._high_watermark = self._start_offset
-        if self._start_offset > self._end_offset:
+        self.high_watermark = self.log_start_offset
+        if self.log_start_offset > self.log_end_offset:
             # Everything that is left lies below the log start, so there is nothing to keep.
-            self._begin_again(self._start_offset)
-        self._epochs.truncate_from_start(self._start_offset)
+            self._begin_again(self.log_start_offset)
+        self._epochs.truncate_from_start(self.log_start_offset)
 
     @classmethod
     def open(
@@ -163,23 +163,11 @@ class DurableLog:
         return stored or topic_id
 
     @property
-    def log_start_offset(self) -> int:
-        return self._start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        return self._end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        return self._high_watermark
-
-    @property
     def last_stable_offset(self) -> int:
         if not self.producers:
-            return self._high_watermark
+            return self.high_watermark
         unstable = self.producers.first_unstable_offset()
-        return self._high_watermark if unstable is None else min(unstable, self._high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     @property
     def flushed_offset(self) -> int:
@@ -225,19 +213,26 @@ class DurableLog:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
+        self._segments.active.room = None
 
     def set_high_watermark(self, offset: int) -> None:
-        self._high_watermark = min(max(offset, self._start_offset), self._end_offset)
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         if self.producers:
-            self.producers.pass_high_watermark(self._high_watermark)
+            self.producers.pass_high_watermark(self.high_watermark)
+
+    def commit_all(self) -> None:
+        """Everything that is in the log may be read."""
+        self.high_watermark = end = self.log_end_offset
+        if self.producers:
+            self.producers.pass_high_watermark(end)
 
     def assign_leader_epoch(self, epoch: int) -> None:
         """This replica leads from here on."""
-        self._epochs.assign(epoch, self._end_offset)
+        self._epochs.assign(epoch, self.log_end_offset)
 
     def roll(self, base_offset: int | None = None) -> None:
         """Begin a new segment. When the disk is full nothing changes, and the next append tries again."""
-        base = self._end_offset if base_offset is None else base_offset
+        base = self.log_end_offset if base_offset is None else base_offset
         old = self._segments.active
         if base == old.base_offset:
             return
@@ -262,7 +257,7 @@ class DurableLog:
         flush_ms = self.config.flush_ms
         return (
             flush_ms is not None
-            and self._flushed_offset < self._end_offset
+            and self._flushed_offset < self.log_end_offset
             and now_ms - self._last_sync_ms >= flush_ms
         )
 
@@ -287,7 +282,7 @@ class DurableLog:
             self._epochs.is_dirty = False
             epochs = (f"{self.directory}/{names.LEADER_EPOCHS}", self._epochs.encode())
         return SyncTask(
-            self._end_offset,
+            self.log_end_offset,
             self._truncations,
             files,
             self._unsynced,
@@ -326,8 +321,8 @@ class DurableLog:
         if not self._has_changed():
             return
         self._segments.active.save_indexes()
-        if self._snapshots.latest != self._end_offset:
-            self._snapshots.write(self._end_offset, self.producers)
+        if self._snapshots.latest != self.log_end_offset:
+            self._snapshots.write(self.log_end_offset, self.producers)
 
     def _save(self) -> None:
         """Write and sync everything. Blocks; the log must have no other user."""
@@ -336,7 +331,7 @@ class DurableLog:
         self.write_state()
         task = self.begin_sync()
         task.files.extend(self._segments.active.open_indexes())
-        task.files.append(self._files.disk.open(self._snapshots.path(self._end_offset)))
+        task.files.append(self._files.disk.open(self._snapshots.path(self.log_end_offset)))
         task.directories = task.directories or [self.directory]
         task.run()
         self.finish_sync(task)
@@ -371,7 +366,7 @@ class DurableLog:
         now_ms = self._clock.wall_ms()
         self._discard(self._segments.take_first(len(self._segments)), now_ms)
         self._segments.add(Segment(self.directory, offset, self._files, created_ms=now_ms))
-        self._start_offset = self._end_offset = offset
+        self.log_start_offset = self.log_end_offset = offset
         self._flushed_offset = min(self._flushed_offset, offset)
         self._truncations += 1
         self._epochs.truncate_from_end(0)

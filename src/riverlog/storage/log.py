@@ -25,6 +25,7 @@ from riverlog.storage.segment import Segment
 from riverlog.storage.segment_list import LogRead
 from riverlog.storage.timestamps import TimestampedOffset
 
+_new_tuple = tuple.__new__  # Spares every batch the Python call that a NamedTuple is made by.
 __all__ = ["Appended", "Duplicate", "Log", "LogRead", "OffsetOutOfRange", "Origin", "Refused"]
 
 
@@ -38,14 +39,11 @@ class Log(CleanableLog):
         self._require_online()
         data, is_leader = accepted.data, origin is not Origin.REPLICATION
         if len(data) > self.config.segment_bytes:
-            return Refused(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"{len(data)} bytes do not fit in a segment of {self.config.segment_bytes}.",
-            )
+            return self._too_large(len(data))
         if origin is Origin.CLIENT and len(accepted.batches) == 1:
-            return self._append_single(accepted, leader_epoch)
+            return self.append_single(data, accepted.batches[0][1], leader_epoch)
         placed: list[PlacedBatch] = []
-        first_offset = next_offset = self._end_offset
+        first_offset = next_offset = self.log_end_offset
         for position, header in accepted.batches:
             marker = end_marker(header, data, position) if header.attributes & CONTROL_FLAG else None
             if is_leader:
@@ -69,33 +67,60 @@ class Log(CleanableLog):
         append_time_ms = stamp.max_timestamp_ms if stamp.attributes & LOG_APPEND_TIME_FLAG else None
         return Appended(first_offset, next_offset - 1, append_time_ms)
 
-    def _append_single(self, accepted: Accepted, leader_epoch: int) -> AppendOutcome:
-        """One batch of a client, and so no marker: the same as the long way, without its loops."""
-        data, ((start, header),), _, max_timestamp_ms = accepted
-        is_known = header.producer_id >= 0
-        if is_known and (answer := self._judge(header, None, Origin.CLIENT)) is not None:
+    def append_single(self, data: memoryview, header: BatchHeader, leader_epoch: int) -> AppendOutcome:
+        """One whole batch of a client, and so no marker: the same as the long way, without its loops."""
+        if self._health.failure is not None or self._gate.is_closed:
+            self._require_online()
+        _, size_bytes, _, _, _, attributes, offset_delta, _, timestamp_ms, producer_id, _, _, _ = header
+        if size_bytes > self.config.segment_bytes:
+            return self._too_large(size_bytes)
+        if producer_id >= 0 and (answer := self._judge(header, None, Origin.CLIENT)) is not None:
             return answer
-        config, segments, base_offset = self.config, self._segments, self._end_offset
-        last_offset = base_offset + header.last_offset_delta
-        patch(data, start, base_offset=base_offset, leader_epoch=leader_epoch)
-        active = segments.active
-        if active.should_roll(config, len(data), last_offset, max_timestamp_ms, self._clock):
+        base_offset, active = self.log_end_offset, self._segments.active
+        last_offset = base_offset + offset_delta
+        patch(data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
+        position, room = active.size_bytes, active.room
+        if (
+            room is not None
+            and position + size_bytes <= room[0]
+            and timestamp_ms <= room[1]
+            and last_offset <= room[2]
+            and leader_epoch == room[3]
+        ):
+            active.take(data, last_offset, timestamp_ms)
+        else:
+            position = self._write_single(data, header, last_offset, leader_epoch)
+        self._segments.note_newest(base_offset, position)
+        if producer_id >= 0:
+            self.producers.apply(header, base_offset, None)
+        self.log_end_offset = last_offset + 1
+        due = self.config.flush_messages
+        if due is not None and last_offset + 1 - self._flushed_offset >= due:
+            self._ask_for_sync()
+        append_time_ms = timestamp_ms if attributes & LOG_APPEND_TIME_FLAG else None
+        return _new_tuple(Appended, (base_offset, last_offset, append_time_ms))
+
+    def _write_single(
+        self, data: memoryview, header: BatchHeader, last_offset: int, leader_epoch: int
+    ) -> int:
+        """Where there may not be room, and nobody has looked; the position that it was put at."""
+        config, active, base_offset = self.config, self._segments.active, self.log_end_offset
+        if active.should_roll(config, len(data), last_offset, header.max_timestamp_ms, self._clock):
             self.roll(base_offset)
-            active = segments.active
+            active = self._segments.active
         position = active.size_bytes
         active.write(data)
         active.note(header, last_offset, config.index_interval_bytes)
         self._is_touched = True
-        segments.note_newest(base_offset, position)
         self._epochs.assign(leader_epoch, base_offset)
-        if is_known:
-            self.producers.apply(header, base_offset, None)
-        self._end_offset = last_offset + 1
-        due = config.flush_messages
-        if due is not None and last_offset + 1 - self._flushed_offset >= due:
-            self._ask_for_sync()
-        is_stamped = header.attributes & LOG_APPEND_TIME_FLAG
-        return Appended(base_offset, last_offset, header.max_timestamp_ms if is_stamped else None)
+        active.renew_room(config, leader_epoch)
+        return position
+
+    def _too_large(self, size_bytes: int) -> Refused:
+        return Refused(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size_bytes} bytes do not fit in a segment of {self.config.segment_bytes}.",
+        )
 
     def _judge(
         self, header: BatchHeader, marker: EndMarker | None, origin: Origin
@@ -124,9 +149,9 @@ class Log(CleanableLog):
             if header.producer_id >= 0:
                 self.producers.apply(header, base_offset, marker)
             position += header.size_bytes
-            self._end_offset = last_offset + 1
+            self.log_end_offset = last_offset + 1
         due = config.flush_messages
-        if due is not None and self._end_offset - self._flushed_offset >= due:
+        if due is not None and self.log_end_offset - self._flushed_offset >= due:
             self._ask_for_sync()
 
     def _index_abort(
@@ -148,8 +173,8 @@ class Log(CleanableLog):
     ) -> LogRead | OffsetOutOfRange:
         """Whole batches from the one that holds `offset`, as a slice of a file; nothing past `end_offset`."""
         self._require_online()
-        if not self._start_offset <= offset <= self._end_offset:
-            return OffsetOutOfRange(self._start_offset, self._end_offset)
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            return OffsetOutOfRange(self.log_start_offset, self.log_end_offset)
         if offset >= end_offset:
             return LogRead(None, end_offset)
         return self._segments.read(
@@ -170,7 +195,7 @@ class Log(CleanableLog):
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record that is not older."""
         self._require_online()
-        return timestamps.first_at_or_after(self._segments, timestamp_ms, self._start_offset)
+        return timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampedOffset | None:
         """The first record with the greatest timestamp."""
@@ -178,7 +203,7 @@ class Log(CleanableLog):
         return timestamps.newest(self._segments)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
-        return self._epochs.end_offset_for(epoch, self._end_offset)
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
 
     def leader_epoch_for(self, offset: int) -> int | None:
         return self._epochs.epoch_for(offset)

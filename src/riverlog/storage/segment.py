@@ -7,7 +7,7 @@ past it.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
@@ -22,6 +22,18 @@ from riverlog.storage.open_files import Files, LazyFile
 from riverlog.storage.transaction_index import TransactionIndex
 
 _RELATIVE_MAX: Final = 2**31 - 1
+
+
+class Room(NamedTuple):
+    """What a segment takes with nothing else to do: up to here it need not be rolled or indexed.
+
+    Neither is a leader epoch new that is the one given here.
+    """
+
+    end_bytes: int
+    newest_ms: int
+    last_offset: int
+    leader_epoch: int
 
 
 class Segment:
@@ -41,6 +53,7 @@ class Segment:
         "max_timestamp_ms",
         "max_timestamp_offset",
         "next_offset",
+        "room",
         "size_bytes",
     )
 
@@ -58,6 +71,7 @@ class Segment:
         self.max_timestamp_ms: int | None = None
         self.max_timestamp_offset = base_offset
         self.is_durable_entry = False
+        self.room: Room | None = None
         self._unindexed_bytes = 0
         self._has_new_entry = True
         self._index: OffsetIndex | None = None
@@ -133,15 +147,39 @@ class Segment:
 
     def write(self, data: ReadableBuffer) -> None:
         """Put bytes at the end; `note` must follow. When the disk is full the file is cut back."""
-        file = self.log.get(create=True)
+        log = self.log
+        log.used = True
+        file = log.file or log.get(create=True)
         try:
             file.pwrite(data, self.size_bytes)
         except DiskFullError:
             file.truncate(self.size_bytes)
             raise
 
+    def take(self, data: ReadableBuffer, last_offset: int, timestamp_ms: int) -> None:
+        """Write and note a batch for which there is `room`."""
+        self.write(data)
+        newest_ms = self.max_timestamp_ms
+        if newest_ms is None or timestamp_ms > newest_ms:
+            self.max_timestamp_ms = timestamp_ms
+            self.max_timestamp_offset = last_offset
+        size_bytes = len(data)
+        self.size_bytes += size_bytes
+        self._unindexed_bytes += size_bytes
+        self.next_offset = last_offset + 1
+
+    def renew_room(self, config: LogConfig, leader_epoch: int) -> None:
+        """After a batch of this epoch. None while every batch must be looked at more closely."""
+        first_ms, unindexed_bytes = self.first_timestamp_ms, self._unindexed_bytes
+        if first_ms is None or first_ms < 0 or config.segment_jitter_ms or self._has_new_entry:
+            return
+        end_bytes = min(config.segment_bytes, self.size_bytes - unindexed_bytes + config.index_interval_bytes)
+        last_offset = self.base_offset + _RELATIVE_MAX
+        self.room = Room(end_bytes, first_ms + config.roll_ms, last_offset, leader_epoch)
+
     def note(self, header: BatchHeader, last_offset: int, index_interval_bytes: int) -> None:
         """Account for a batch that is in the file at `size_bytes` and ends at `last_offset`."""
+        self.room = None
         timestamp_ms, size_bytes = header.max_timestamp_ms, header.size_bytes
         if self.first_timestamp_ms is None:
             self.first_timestamp_ms = timestamp_ms
@@ -245,6 +283,7 @@ class Segment:
 
     def truncate_at(self, position: int, end_offset: int) -> None:
         """Cut the file at `position` and what the indexes say from `end_offset` on."""
+        self.room = None
         self.log.get(create=True).truncate(position)
         self.size_bytes = position
         relative = end_offset - self.base_offset
@@ -258,6 +297,7 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Empty the indexes and counters, before they are rebuilt from the log file."""
+        self.room = None
         self.index.keep(0)
         self.time_index.keep(0)
         self.transactions.keep_below(0)

@@ -33,10 +33,11 @@ class LogRead(NamedTuple):
 
 
 class SegmentList:
-    __slots__ = ("_base_offsets", "_ends", "_recent_offsets", "_recent_positions", "_segments")
+    __slots__ = ("_base_offsets", "_ends", "_recent_offsets", "_recent_positions", "_segments", "active")
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
+        self.active = self._segments[-1]
         self._base_offsets = [segment.base_offset for segment in self._segments]
         self._recent_offsets = array("q")  # As lists they would be the largest part of a small log.
         self._recent_positions = array("q")
@@ -53,10 +54,6 @@ class SegmentList:
         return self._segments[number]
 
     @property
-    def active(self) -> Segment:
-        return self._segments[-1]
-
-    @property
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self._segments)
 
@@ -64,6 +61,7 @@ class SegmentList:
         """Make `segment` the active one."""
         assert not self._segments or segment.base_offset > self._base_offsets[-1]
         self._segments.append(segment)
+        self.active = segment
         self._base_offsets.append(segment.base_offset)
         self.forget_recent()
 
@@ -77,6 +75,7 @@ class SegmentList:
         """Remove the segments that begin after `offset`."""
         number = bisect_right(self._base_offsets, offset)
         taken, self._segments = self._segments[number:], self._segments[:number]
+        self.active = self._segments[-1]
         del self._base_offsets[number:]
         self.forget_recent()
         return taken

@@ -20,17 +20,17 @@ class TrimmableLog(DurableLog):
     def delete_records(self, before_offset: int) -> int | OffsetOutOfRange:
         """Move the log start up; returns where it is now. Segments wholly below it go at once."""
         self._require_online()
-        if not 0 <= before_offset <= self._high_watermark:
-            return OffsetOutOfRange(self._start_offset, self._high_watermark)
+        if not 0 <= before_offset <= self.high_watermark:
+            return OffsetOutOfRange(self.log_start_offset, self.high_watermark)
         self._move_start(before_offset)
         self.apply_retention(self._clock.wall_ms(), only_below_start=True)
-        return self._start_offset
+        return self.log_start_offset
 
     def _move_start(self, offset: int) -> None:
-        if offset > self._start_offset:
-            self._start_offset = offset
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
             self._epochs.truncate_from_start(offset)
-            self.set_high_watermark(self._high_watermark)
+            self.set_high_watermark(self.high_watermark)
 
     def apply_retention(self, now_ms: int, *, only_below_start: bool = False) -> int:
         """Delete what retention lets go; returns how many segments. Files are renamed and removed later."""
@@ -38,8 +38,8 @@ class TrimmableLog(DurableLog):
         count = decide_retention(
             self._segments,
             self.config,
-            high_watermark=self._high_watermark,
-            log_start_offset=self._start_offset,
+            high_watermark=self.high_watermark,
+            log_start_offset=self.log_start_offset,
             now_ms=now_ms,
             only_below_start=only_below_start,
         )
@@ -59,7 +59,7 @@ class TrimmableLog(DurableLog):
     def truncate_to(self, offset: int) -> None:
         """Drop everything from `offset` on. The caller must write the recovery point checkpoint after it."""
         self._require_online()
-        if offset >= self._end_offset:
+        if offset >= self.log_end_offset:
             return
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
@@ -74,7 +74,7 @@ class TrimmableLog(DurableLog):
         self._require_online()
         self._begin_again(offset)
         self._is_touched = True
-        self.set_high_watermark(self._high_watermark)
+        self.set_high_watermark(self.high_watermark)
 
     def skip_to(self, offset: int) -> None:
         """Continue at `offset`, past the end, where the original has nothing in between any more."""
@@ -83,7 +83,7 @@ class TrimmableLog(DurableLog):
             self.truncate_fully_and_start_at(offset)
         else:
             self.roll(offset)
-            self._end_offset = offset
+            self.log_end_offset = offset
 
     def take_over(self, original: DurableLog) -> None:
         """Be to producers and readers what `original`, whose records these are, is to them. Writes, unsynced.
@@ -92,19 +92,19 @@ class TrimmableLog(DurableLog):
         not tell.
         """
         self._require_online()
-        assert self._end_offset == original.log_end_offset
+        assert self.log_end_offset == original.log_end_offset
         self.producers = original.producers
         self._epochs = LeaderEpochs(list(original.leader_epochs))
         self._epochs.is_dirty = self._is_touched = True
-        self._snapshots.write(self._end_offset, self.producers)
+        self._snapshots.write(self.log_end_offset, self.producers)
         self.set_high_watermark(original.high_watermark)
         self._move_start(original.log_start_offset)
 
     def _cut_state(self, end_offset: int) -> None:
         self._truncations += 1
         self._is_touched = True
-        self._end_offset = end_offset
-        self._start_offset = min(self._start_offset, end_offset)
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
         self._flushed_offset = min(self._flushed_offset, end_offset)
         self._epochs.truncate_from_end(end_offset)
         self._snapshots.remove_after(end_offset)
@@ -113,11 +113,11 @@ class TrimmableLog(DurableLog):
             list(self._segments),
             self.producers,
             self._snapshots,
-            start=self._start_offset,
+            start=self.log_start_offset,
             end=end_offset,
             oldest_ms=self._clock.wall_ms() - self.config.producer_id_expiration_ms,
         )
-        self.set_high_watermark(self._high_watermark)
+        self.set_high_watermark(self.high_watermark)
 
     def expire_producers(self, now_ms: int) -> int:
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -149,7 +150,7 @@ def test_a_log_that_cannot_be_cleaned_is_tried_once(tmp_path: Path) -> None:
 
 
 def test_closing_calls_off_a_pass_that_would_take_long(tmp_path: Path) -> None:
-    directory = directory_at(tmp_path, CONFIG._replace(segment_bytes=300_000))
+    directory = directory_at(tmp_path, replace(CONFIG, segment_bytes=300_000))
     log = table_in(directory, "table", keys=3000, writes=3000)
 
     async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -458,4 +459,4 @@ def test_a_log_is_cleaned_again_from_its_start_when_it_was_cut_below_the_checkpo
 
 
 def _config(**changes: object) -> LogConfig:
-    return CONFIG._replace(**changes)  # type: ignore[arg-type]
+    return replace(CONFIG, **changes)  # type: ignore[arg-type]

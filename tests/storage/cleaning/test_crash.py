@@ -1,5 +1,7 @@
 """A power cut or a kill after every single change that a cleaned log makes to the disk."""
 
+from dataclasses import replace
+
 import pytest
 
 from riverlog.model.config.slices import LogConfig
@@ -115,6 +117,6 @@ def test_a_log_that_is_no_longer_compacted_is_recovered_whole() -> None:
     expected, cleaned_offset = offsets_and_values(log), log.cleaned_offset
     assert log.segment_count > 2
     disk.kill()
-    plain = CONFIG._replace(cleanup_policies=LogConfig().cleanup_policies, retention_ms=None)
+    plain = replace(CONFIG, cleanup_policies=LogConfig().cleanup_policies, retention_ms=None)
     recovered = open_log(disk, clock, config=plain, cleaned_offset=cleaned_offset)
     assert offsets_and_values(recovered) == expected

@@ -5,6 +5,7 @@ tombstones, then transactions of two producers side by side, of which some were 
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from riverlog.model.ids import TopicPartition
@@ -19,7 +20,7 @@ from tests.storage.logs import ManualClock, read_all
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DAY_MS = 86_400_000
-SETTINGS = CONFIG._replace(segment_bytes=3000, index_interval_bytes=300, delete_retention_ms=DAY_MS)
+SETTINGS = replace(CONFIG, segment_bytes=3000, index_interval_bytes=300, delete_retention_ms=DAY_MS)
 
 
 def open_copy(tmp_path: Path, name: str, clock: ManualClock) -> Log:

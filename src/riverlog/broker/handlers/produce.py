@@ -95,20 +95,29 @@ class ProduceHandler:
         None, and nothing is written, wherever there may be something to refuse before the log is asked.
         """
         acks, timeout_ms, name, topic_id, index, records = request
-        (_, version, correlation_id, _), *_ = context
-        if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL) or not is_plain_batch(records):
+        version, correlation_id = context.header[1:3]
+        if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL):
             return None
         find = self._replicas
         partition = find.find(name, index) if version < 13 else find.find_by_id(topic_id, index)
         if not isinstance(partition, Partition):
             return None
-        outcome = partition.append(records, self._clock.wall_ms(), for_all_replicas=acks == _ALL)
+        now_ms, for_all = self._clock.wall_ms(), acks == _ALL
+        outcome = partition.append_plain(records, now_ms, for_all_replicas=for_all)
+        if outcome is None:
+            if not is_plain_batch(records):
+                return None
+            outcome = partition.append(records, now_ms, for_all_replicas=for_all)
         log = partition.log
-        if isinstance(outcome, Written) and log.high_watermark >= outcome.end_offset:
-            self._bytes_in.add(len(records))
-            append_time_ms = -1 if outcome.append_time_ms is None else outcome.append_time_ms
-            row = (index, 0, outcome.first_offset, append_time_ms, log.log_start_offset)
-            return [encode_single(version, correlation_id, request, row)]
+        if type(outcome) is Written:
+            first_offset, end_offset, append_time_ms = outcome
+            if log.high_watermark >= end_offset:
+                self._bytes_in.add(len(records))
+                row = (
+                    index, 0, first_offset, -1 if append_time_ms is None else append_time_ms,
+                    log.log_start_offset,
+                )  # fmt: skip
+                return [encode_single(version, correlation_id, request, row)]
         waiting: list[_Unacknowledged] = []
         reply = self._reply(index, records, outcome, partition, acks, waiting)
         answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])

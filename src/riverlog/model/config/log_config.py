@@ -5,6 +5,7 @@ means without limit.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -38,7 +39,8 @@ class TimestampType(StrEnum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
-class LogConfig(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
     """How one partition's log behaves: the topic's overrides on top of the broker's settings."""
 
     segment_bytes: int = 1024**3
@@ -131,7 +133,7 @@ class LogConfig(NamedTuple):
             for name in TOPIC_FIELDS
             if name in overrides
         }
-        return self._replace(**fields) if fields else self
+        return replace(self, **fields) if fields else self
 
 
 class _Field(NamedTuple):
