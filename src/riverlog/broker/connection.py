@@ -18,6 +18,7 @@ from riverlog.broker.context import HangUp, Parts
 from riverlog.broker.inbound import Inbound, InvalidFrameSizeError
 from riverlog.broker.outbound import Outbound
 from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.broker.turn import LOOK_EVERY, Turn
 from riverlog.model.network import Address, Socket
 
 _REPLIES_PENDING_MAX = 100
@@ -59,6 +60,7 @@ class Connection:
         "_outbound",
         "_pending",
         "_socket",
+        "_turn",
         "_waits_for_memory",
         "is_closed",
         "last_active_s",
@@ -72,6 +74,7 @@ class Connection:
         answering: Answering,
         memory: ReceiveMemory,
         cold_reader: ColdReader,
+        turn: Turn,
         *,
         frame_bytes_max: int,
         on_closed: Callable[["Connection", str], None],
@@ -81,6 +84,7 @@ class Connection:
         self._socket = socket
         self._answering = answering
         self._memory = memory
+        self._turn = turn
         self._inbound = Inbound(memory, frame_bytes_max)
         self._outbound = Outbound(socket, cold_reader, on_progress=self._advance, on_broken=self.close)
         self._on_closed = on_closed
@@ -136,15 +140,26 @@ class Connection:
                 self.close("")
             return
         answer = self._answering.dispatch(frame, self.origin)
-        if inbound.own is not None:
+        is_long = inbound.own is not None
+        if is_long:
             inbound.drop()
-        if type(answer) is list:
-            outbound.send_now(answer)
-            if not outbound.queued:
-                return
-        else:
+        if type(answer) is not list:
             self._take(answer)
-        self._after_flush(True)
+            self._after_flush(True)
+            return
+        turn = self._turn
+        turn.replies += 1
+        if (turn.is_crowded or turn.replies % LOOK_EVERY == 0) and not is_long:
+            turn.hold(self, answer)
+        else:
+            self.send(answer)
+
+    def send(self, answer: Parts) -> None:
+        """Send the reply to the only request that there was."""
+        if not self.is_closed:
+            self._outbound.send_now(answer)
+            if self._outbound.queued:
+                self._after_flush(True)
 
     def _advance(self) -> None:
         """Answer the requests that are here, send what can be sent, and read on if there is room."""

@@ -15,6 +15,7 @@ from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.complaints import Complaints
 from riverlog.broker.connection import Answering, Connection
 from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.broker.turn import Turn
 from riverlog.model.clock import Clock
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Socket
@@ -50,6 +51,7 @@ class Connections:
         self._memory = memory
         self._cold_reader = cold_reader
         self._clock = clock
+        self._turn = Turn()
         self._open: OrderedDict[Connection, None] = OrderedDict()
         self._per_address: Counter[str] = Counter()
         self._complaints = Complaints(_logger, clock.monotonic_s)
@@ -79,6 +81,7 @@ class Connections:
             self._answering,
             self._memory,
             self._cold_reader,
+            self._turn,
             frame_bytes_max=self.limits.request_bytes_max,
             on_closed=self._on_closed,
         )
