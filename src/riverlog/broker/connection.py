@@ -20,6 +20,7 @@ from riverlog.broker.outbound import Outbound
 from riverlog.broker.receive_memory import ReceiveMemory
 from riverlog.broker.turn import LOOK_EVERY, Turn
 from riverlog.model.network import Address, Socket
+from riverlog.wire.repeated_produce import RepeatedProduce
 
 _REPLIES_PENDING_MAX = 100
 _QUEUED_BYTES_MAX = 2 * 1024**2
@@ -36,11 +37,17 @@ class Later(NamedTuple):
     may_be_overtaken: bool
 
 
-class Origin(NamedTuple):
-    """Where a request came from."""
+class Origin:
+    """Where requests come from, and what they are like if they are like one another."""
 
-    peer: Address
-    listener_name: str
+    __slots__ = ("last_place", "listener_name", "peer", "repeated")
+
+    def __init__(self, peer: Address, listener_name: str) -> None:
+        self.peer = peer
+        self.listener_name = listener_name
+        self.repeated: RepeatedProduce | None = None
+        self.last_place: tuple[object, ...] = ()
+        """The topic and partition of the last produce request of one batch."""
 
 
 class Answering(Protocol):

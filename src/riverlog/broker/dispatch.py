@@ -20,12 +20,16 @@ from riverlog.broker.route import Route
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
-from riverlog.wire.apis import ApiKey
+from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import MalformedMessage
 from riverlog.wire.framing import RequestHeader, decode_request_header
+from riverlog.wire.hot_produce import SingleBatch
+from riverlog.wire.repeated_produce import VERSION_MIN as REPEATED_VERSION_MIN
+from riverlog.wire.repeated_produce import RepeatedProduce
 from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
+_PRODUCE = int(ApiKey.PRODUCE)
 _new_tuple = tuple.__new__  # Spares every request the Python call that a NamedTuple is made by.
 
 
@@ -36,10 +40,16 @@ class Dispatcher:
         self._requests = {
             key: metrics.counter("riverlog_requests_total", api=each.api.name) for key, each in routes.items()
         }
+        self._produced = metrics.counter("riverlog_requests_total", api=APIS[ApiKey.PRODUCE].name)
         self._refused = metrics.counter("riverlog_requests_refused_total")
         self._failed = metrics.counter("riverlog_requests_failed_total")
 
     def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
+        repeated = origin.repeated
+        if repeated is not None and (found := repeated.read(frame)) is not None:
+            header, request = found
+            self._produced.add()
+            return self._answer(self._routes[_PRODUCE], request, header, origin)
         try:
             header, start = decode_request_header(frame)
         except MalformedMessage as error:
@@ -57,12 +67,16 @@ class Dispatcher:
         except MalformedMessage as error:
             return self._refuse(origin, f"malformed {route.api.name} v{version}: {error}")
         self._requests[key].add()
+        if type(request) is SingleBatch and version >= REPEATED_VERSION_MIN:
+            place = request[2:5]
+            if place == origin.last_place:
+                origin.repeated = RepeatedProduce(frame, header, start, request)
+            origin.last_place = place
         return self._answer(route, request, header, origin)
 
     def _answer(self, route: Route, request: Any, header: RequestHeader, origin: Origin) -> Answer | Later:
         _, version, _, client_id = header
-        peer, listener_name = origin
-        context = _new_tuple(RequestContext, (header, version, listener_name, peer, client_id))
+        context = _new_tuple(RequestContext, (header, version, origin.listener_name, origin.peer, client_id))
         try:
             response = route.handler.handle(request, context)
             if type(response) is list:

@@ -1,0 +1,127 @@
+"""A request that repeats the one before it is read as the usual way reads it, or not at all."""
+
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.codec import MalformedMessage
+from riverlog.wire.framing import RequestHeader, decode_request_header, encode_request
+from riverlog.wire.hot_produce import SingleBatch, decode_produce
+from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from riverlog.wire.repeated_produce import VERSION_MIN, RepeatedProduce
+
+VERSIONS = range(VERSION_MIN, 14)
+TOPIC_ID = UUID("6a3b1f5e-9f0c-4f6e-8a59-1d9d0b6a7c11")
+Usual = tuple[RequestHeader, SingleBatch]
+
+
+def framed(
+    version: int,
+    records: bytes,
+    *,
+    correlation_id: int = 1,
+    client_id: str | None = "client",
+    topic: str = "orders-ü",
+    partition: int = 3,
+    acks: int = 1,
+    transactional_id: str | None = None,
+) -> bytearray:
+    data = PartitionProduceData(index=partition, records=memoryview(records))
+    named = TopicProduceData(
+        name=topic if version < 13 else "",
+        topic_id=TOPIC_ID if version >= 13 else None,
+        partition_data=[data],
+    )
+    request = ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=30_000, topic_data=[named]
+    )
+    header = RequestHeader(ApiKey.PRODUCE, version, correlation_id, client_id)
+    return bytearray(encode_request(header, request)[4:])
+
+
+def read_as_usual(frame: bytes | bytearray) -> Usual | None:
+    """As the broker does; None where that is not one batch."""
+    view = memoryview(frame)
+    header, start = decode_request_header(view)
+    request = decode_produce(view, header.api_version, start)
+    return (header, request) if isinstance(request, SingleBatch) else None
+
+
+def remembered(frame: bytes | bytearray) -> RepeatedProduce:
+    view = memoryview(frame)
+    header, start = decode_request_header(view)
+    request = decode_produce(view, header.api_version, start)
+    assert isinstance(request, SingleBatch)
+    return RepeatedProduce(view, header, start, request)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("client_id", [None, "", "client"])
+@pytest.mark.parametrize("size", [0, 1, 60, 125, 126, 127, 128, 5_000, 16_381, 16_382])
+def test_other_records_are_read_the_same(version: int, client_id: str | None, size: int) -> None:
+    repeated = remembered(framed(version, b"first", client_id=client_id))
+    frame = framed(version, bytes(range(256)) * 70, correlation_id=-7, client_id=client_id)
+    assert repeated.read(memoryview(frame)) is None  # Longer than what is taken.
+    frame = framed(version, b"r" * size, correlation_id=-7, client_id=client_id)
+    assert repeated.read(memoryview(frame)) == read_as_usual(frame)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"client_id": "other!"},
+        {"client_id": "client2"},
+        {"client_id": None},
+        {"partition": 4},
+        {"acks": -1},
+        {"transactional_id": "t"},
+    ],
+)
+def test_anything_else_that_differs_is_decoded_anew(version: int, changes: dict[str, object]) -> None:
+    repeated = remembered(framed(version, b"records"))
+    assert repeated.read(memoryview(framed(version, b"records", **changes))) is None  # type: ignore[arg-type]
+
+
+def test_another_topic_or_version_is_decoded_anew() -> None:
+    repeated = remembered(framed(12, b"records"))
+    assert repeated.read(memoryview(framed(12, b"records", topic="orders-ö"))) is None
+    assert repeated.read(memoryview(framed(12, b"records", topic="orders"))) is None
+    assert repeated.read(memoryview(framed(11, b"records"))) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_mutated_bytes_are_never_read_differently(version: int) -> None:
+    random = Random(version)
+    first = framed(version, b"some records")
+    repeated, read = remembered(first), 0
+    for _ in range(4_000):
+        frame = framed(version, random.randbytes(random.choice([0, 5, 130, 300])))
+        match random.randrange(4):
+            case 0:
+                del frame[random.randrange(len(frame)) :]
+            case 1:
+                frame += random.randbytes(random.randrange(4))
+            case _:
+                for _ in range(random.randrange(1, 4)):
+                    frame[random.randrange(len(frame))] = random.choice([0, 1, 2, 127, 128, 255])
+        found = repeated.read(memoryview(frame))
+        if found is not None:
+            read += 1
+            assert found == read_as_usual(frame)
+    assert read > 100
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_malformed_is_left_to_the_usual_way(version: int) -> None:
+    whole = framed(version, b"r" * 300)
+    repeated = remembered(whole)
+    for end in range(len(whole)):
+        frame = whole[:end]
+        try:
+            usual = read_as_usual(frame)
+        except MalformedMessage:
+            usual = None
+        assert repeated.read(memoryview(frame)) in (None, usual)
