@@ -100,9 +100,9 @@ class RawClient:
 
     def send_long_poll(self, topic: str, offset: int = 0) -> None:
         """Returns once the fetch waits, if the broker is one that can be asked."""
-        before = _fetches_waiting(self._broker)
+        before = fetches_waiting(self._broker)
         self.send(ApiKey.FETCH, 12, fetch_request(topic, offset, max_wait_ms=60_000))
-        eventually(lambda: before is None or _fetches_waiting(self._broker) == before + 1)
+        eventually(lambda: before is None or fetches_waiting(self._broker) == before + 1)
 
     def produce(
         self,
@@ -133,7 +133,7 @@ class RawClient:
         return bytes(data)
 
 
-def _fetches_waiting(broker: Served) -> int | None:
+def fetches_waiting(broker: Served) -> int | None:
     metrics = broker.node.metrics if isinstance(broker, Broker) else None
     return int(metrics.value("riverlog_fetches_waiting")) if isinstance(metrics, InMemoryMetrics) else None
 

@@ -1,6 +1,6 @@
 """A fetch of one partition has a short way through the broker; it must answer what the long way does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from uuid import UUID
@@ -16,8 +16,9 @@ from riverlog.wire.apis import ApiKey
 from riverlog.wire.hot_fetch import decode_fetch_request, encode_single_fetch
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.broker.raw_client import RawClient
+from tests.broker.raw_client import RawClient, fetches_waiting
 from tests.broker.transaction_client import TransactionClient
+from tests.waiting import eventually
 
 VERSIONS = (11, 15, 16, 17, 18)
 TOPIC = "orders"
@@ -27,6 +28,8 @@ TOPIC = "orders"
 class Ways:
     short: RawClient
     long: RawClient
+    short_broker: Broker
+    long_broker: Broker
     taken: list[int] = field(default_factory=list)
     """The versions of the requests that went the short way."""
 
@@ -48,7 +51,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
             for broker in (short, long):
                 _fill(broker)
             with RawClient(short) as one, RawClient(long) as other:
-                yield Ways(one, other, taken)
+                yield Ways(one, other, short, long, taken)
 
 
 def _fill(broker: Broker) -> None:
@@ -137,6 +140,63 @@ def test_both_ways_lead_a_session_the_same(ways: Ways, version: int) -> None:
         replies.append(told)
     assert replies[0] == replies[1]
     assert len(ways.taken) >= 4
+
+
+def _end_the_open_transaction(broker: Broker, *, commit: bool) -> None:
+    with TransactionClient(broker, "writer") as writer:
+        writer.produce(TOPIC, build_batch([(1_700_000_000_000, None, b"more", ())]))
+        again = writer.identity()  # Aborts what another has left open.
+        if commit:
+            assert writer.add(again, TOPIC) == writer.write(again, TOPIC, 0, b"done") == ErrorCode.NONE
+            assert not isinstance(writer.end(again, commit=True), ErrorCode)
+
+
+def _produce(broker: Broker) -> None:
+    with TransactionClient(broker, "other") as other:
+        other.produce(TOPIC, build_batch([(1_700_000_000_000, None, b"more", ())]))
+
+
+def _delete(broker: Broker) -> None:
+    with RawClient(broker) as client:
+        client.delete_topic(TOPIC)
+
+
+EVENTS: dict[str, Callable[[Broker], None]] = {
+    "nothing": lambda _: None,
+    "records": _produce,
+    "an abort": lambda broker: _end_the_open_transaction(broker, commit=False),
+    "a commit": lambda broker: _end_the_open_transaction(broker, commit=True),
+    "deletion": _delete,
+}
+
+
+@pytest.mark.parametrize("event", list(EVENTS))
+@pytest.mark.parametrize("isolation", [0, 1])
+@pytest.mark.parametrize("version", [11, 17])
+def test_both_ways_wait_the_same(ways: Ways, version: int, isolation: int, event: str) -> None:
+    replies = []
+    for client, broker in ((ways.short, ways.short_broker), (ways.long, ways.long_broker)):
+        end = ask(client, version, request_for(client, version, 0)).responses[0].partitions[0]
+        offset = end.last_stable_offset if isolation else end.high_watermark
+        wait_ms = 300 if event == "nothing" else 20_000
+        request = request_for(client, version, offset, isolation_level=isolation, max_wait_ms=wait_ms)
+        client.send(ApiKey.FETCH, version, request)
+        eventually(lambda broker=broker: fetches_waiting(broker) == 1)  # type: ignore[misc]
+        EVENTS[event](broker)
+        if event == "records" and isolation:
+            # Still behind the open transaction: nothing to read yet.
+            assert fetches_waiting(broker) == 1
+            _end_the_open_transaction(broker, commit=False)
+        reply: FetchResponse = client.receive(ApiKey.FETCH, version)
+        for topic in reply.responses:
+            topic.topic_id = None
+            for partition in topic.partitions:  # A marker has the time in it.
+                assert isinstance(partition.records, bytes)
+                partition.records = bytes(len(partition.records))
+        replies.append(reply)
+    assert replies[0] == replies[1]
+    # The first request, and the one that waited unless an aborted transaction or more is to be told.
+    assert len(ways.taken) == (1 if isolation or event in ("nothing", "deletion") else 2)
 
 
 def test_a_session_of_two_partitions_takes_the_long_way(ways: Ways) -> None:

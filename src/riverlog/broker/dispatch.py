@@ -106,8 +106,8 @@ class Dispatcher:
             return self._failure(route, context)
 
     def _encode(self, route: Route, response: Any, context: RequestContext) -> Answer:
-        if response is None:
-            return None
+        if response is None or type(response) is list:
+            return response
         if type(response) is HangUp:
             self._complaints.complain("closed %s: %s", context.peer, response.reason)
             return response

@@ -90,8 +90,11 @@ class FetchReader:
 
     def read_single(
         self, request: SingleFetch, bytes_max: int, *, by_id: bool
-    ) -> tuple[Row, FileSlice] | None:
-        """As many records as are wanted, if there is nothing to tell but them; it decides nothing else."""
+    ) -> tuple[Row, FileSlice] | Partition | None:
+        """As many records as are wanted, if there is nothing to tell but them; it decides nothing else.
+
+        The partition where the reader has all that there is, and None where there is more to look at.
+        """
         (
             replica_id, _, min_bytes, max_bytes, isolation, _, _, topic, topic_id, index,
             leader_epoch, offset, last_fetched_epoch, _, partition_max_bytes,
@@ -110,7 +113,7 @@ class FetchReader:
         end = last_stable_offset if isolation else high_watermark
         bytes_max = min(max_bytes, bytes_max)
         if offset >= end or bytes_max < 0 or partition_max_bytes < 0:
-            return None
+            return partition if offset == end and bytes_max > 0 and partition_max_bytes > 0 else None
         try:
             found = log.read(offset, max_bytes=min(partition_max_bytes, bytes_max), end_offset=end)
         except StorageError:

@@ -17,10 +17,13 @@ from riverlog.broker.fetch_sessions import (
     Wanted,
     wanted_by,
 )
-from riverlog.broker.fetch_wait import wait_for_records
+from riverlog.broker.fetch_wait import Watch, wait_for_records
+from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
+from riverlog.replication.partition import Partition
 from riverlog.wire.hot_fetch import SingleFetch, encode_single_fetch
+from riverlog.wire.hot_fetch_single import Row
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 _READ_COMMITTED = 1
@@ -40,7 +43,7 @@ class FetchHandler:
 
     def handle(
         self, request: FetchRequest | SingleFetch, context: RequestContext
-    ) -> Parts | FetchResponse | Awaitable[FetchResponse]:
+    ) -> Parts | FetchResponse | Awaitable[Parts | FetchResponse]:
         if isinstance(request, SingleFetch):
             answer = self._answer_single(request, context)
             if answer is not None:
@@ -48,15 +51,16 @@ class FetchHandler:
             request = request.as_request()
         return self._answer(request, context)
 
-    def _answer_single(self, request: SingleFetch, context: RequestContext) -> Parts | None:
+    def _answer_single(
+        self, request: SingleFetch, context: RequestContext
+    ) -> Parts | Awaitable[Parts | FetchResponse] | None:
         """The short way for what most fetches are: enough records of one partition, and nothing else to tell.
 
         None, and nothing has happened, wherever that is not so.
         """
-        (_, version, correlation_id, _), *_ = context
-        session_id = request.session_id
+        version = context.version
         session: FetchSession | None = None
-        if session_id != NO_SESSION:
+        if request.session_id != NO_SESSION:
             session = self._sessions.with_only(request, by_id=version >= 13)
             if session is None:
                 return None
@@ -65,11 +69,44 @@ class FetchHandler:
         read = self._reader.read_single(request, self._fetch_bytes_max, by_id=version >= 13)
         if read is None:
             return None
-        row, records = read
+        if isinstance(read, Partition):
+            if session is None and request.min_bytes == 1 and request.max_wait_ms > 0:
+                return self._answer_single_later(request, context, read)
+            return None
         if session is not None:
+            row, _ = read
             self._sessions.advance_only(session, request, row[1], row[3])
+        return self._with_records(read, request, context)
+
+    async def _answer_single_later(
+        self, request: SingleFetch, context: RequestContext, partition: Partition
+    ) -> Parts | FetchResponse:
+        """With the first records that come; whatever else may happen is for the long way to tell."""
+        by_id = context.version >= 13
+        self._waiting_count += 1
+        try:
+            with Watch([partition], enough_bytes=1, timeout_s=request.max_wait_ms / 1000) as watch:
+                while not watch.is_over:
+                    # At first as well: records may have come before the watch began.
+                    read = self._reader.read_single(request, self._fetch_bytes_max, by_id=by_id)
+                    if isinstance(read, tuple):
+                        return self._with_records(read, request, context)
+                    if read is None:
+                        break
+                    await watch.until_worth_reading(0)
+        finally:
+            self._waiting_count -= 1
+        response = self._answer(request._replace(max_wait_ms=0).as_request(), context)
+        assert isinstance(response, FetchResponse)  # Nobody waits for no time.
+        return response
+
+    def _with_records(
+        self, read: tuple[Row, FileSlice], request: SingleFetch, context: RequestContext
+    ) -> Parts:
+        row, records = read
+        _, version, correlation_id, _ = context.header
         self._bytes_out.add(records.length)
-        return encode_single_fetch(version, correlation_id, request, row, records, session_id)
+        return encode_single_fetch(version, correlation_id, request, row, records, request.session_id)
 
     def _answer(
         self, request: FetchRequest, context: RequestContext
