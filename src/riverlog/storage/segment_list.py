@@ -76,6 +76,7 @@ class SegmentList:
         number = bisect_right(self._base_offsets, offset)
         taken, self._segments = self._segments[number:], self._segments[:number]
         self.active = self._segments[-1]
+        self.active.room = None
         del self._base_offsets[number:]
         self.forget_recent()
         return taken
