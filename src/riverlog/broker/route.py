@@ -4,7 +4,8 @@ The list of them all is in `routes`.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from riverlog.broker.context import HangUp, Parts, RequestContext
 from riverlog.wire.apis import APIS, Api, ApiKey
@@ -26,7 +27,8 @@ Decode = Callable[[memoryview, int, int], Any]
 Encode = Callable[[int, int, Any], Parts]
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True, slots=True)  # Read at every request: slots are quicker than a tuple's names.
+class Route:
     api: Api
     handler: Handler
     decode: Decode
