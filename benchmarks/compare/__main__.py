@@ -24,6 +24,7 @@ from benchmarks.compare.case import Tools
 
 OUTPUT = Path(__file__).parents[1] / "results"
 KAFKA_MISSING = 3
+_PLACES = ("--output", "--data")
 
 
 def main(arguments: list[str]) -> int:
@@ -71,6 +72,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, metavar="DIR", help="where the brokers keep their data")
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     return parser
+
+
+def _without_places(arguments: list[str]) -> list[str]:
+    """Where results and data are kept is nobody's business but this machine's."""
+    told: list[str] = []
+    rest = iter(arguments)
+    for each in rest:
+        if each in _PLACES:
+            next(rest, None)
+        elif each.partition("=")[0] not in _PLACES:
+            told.append(each)
+    return told
 
 
 def _target(text: str) -> tuple[str, str, int]:
@@ -169,7 +182,7 @@ def _new_result(
     about = {each.name: each.about for each in flavours} | {each.name: each.about for each in given}
     return results.Result(
         started=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        command=shlex.join(["python", "-m", "benchmarks.compare", *arguments]),
+        command=shlex.join(["python", "-m", "benchmarks.compare", *_without_places(arguments)]),
         commit=results.commit(),
         repeats=repeats,
         scale=scale,

@@ -100,3 +100,16 @@ def test_how_far_a_log_is_cleaned_is_read_from_the_cleaners_checkpoint(tmp_path:
     checkpoint.write_text("0\n2\nother 0 5\nmine 0 1234\n")
     assert cleaning.cleaned_to(checkpoint, "mine") == 1234
     assert cleaning.cleaned_to(checkpoint, "none") == -1
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([], []),
+        (["--repeats", "5", "--output", "somewhere"], ["--repeats", "5"]),
+        (["--output=somewhere", "--quick"], ["--quick"]),
+        (["--data", "here", "--case", "start"], ["--case", "start"]),
+    ],
+)
+def test_a_result_does_not_tell_where_it_was_kept(given: list[str], told: list[str]) -> None:
+    assert command._without_places(given) == told
