@@ -5,13 +5,14 @@ import os
 import socket as sockets
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from riverlog.broker import outbound
-from riverlog.broker.cold_reads import ColdReader, is_warm
+from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.network import AsyncSocket
 from riverlog.broker.outbound import Outbound
 from riverlog.model.disk import FileSlice, ReadableBuffer
@@ -79,11 +80,10 @@ class Narrow:
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
+def content(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "log"
-    data = os.urandom(FILE_BYTES)
-    path.write_bytes(data)
-    return path, data
+    path.write_bytes(os.urandom(FILE_BYTES))
+    return path
 
 
 cuts = st.tuples(
@@ -92,22 +92,41 @@ cuts = st.tuples(
 )
 
 
+class Turned(Outbound):
+    """Begins to count anew with every turn in which it sends."""
+
+    __slots__ = ()
+
+    def _resume(self) -> None:
+        assert isinstance(self._socket, Narrow)
+        self._socket.turn_bytes = 0
+        super()._resume()
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     replies=st.lists(st.lists(cuts, min_size=1, max_size=5), min_size=1, max_size=3),
     rooms=st.lists(st.sampled_from([1, 39, 4_000, 60_000, 261_932, 5_000_000]), min_size=2, max_size=6),
     has_tail=st.booleans(),
+    colds=st.lists(st.booleans(), max_size=8),
 )
 def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
-    content: tuple[Path, bytes], replies: list[list[tuple[int, int]]], rooms: list[int], has_tail: bool
+    content: Path, replies: list[list[tuple[int, int]]], rooms: list[int], has_tail: bool, colds: list[bool]
 ) -> None:
-    path, data = content
+    data = content.read_bytes()
     rooms = [*rooms, 5_000_000]  # So that it comes to an end.
+    asked = iter(colds)
+
+    def told(_: int, position: int, length: int) -> bool:
+        return not next(asked, False)
+
+    def read(descriptor: int, position: int, length: int) -> bytes | None:
+        return None if next(asked, False) else os.pread(descriptor, length, position)
 
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(path)), Narrow(rooms), ColdReader()
+        file, socket, reader = LocalDisk().open(str(content)), Narrow(rooms), ColdReader()
         broken: list[str] = []
-        out = Outbound(socket, reader, on_progress=lambda: None, on_broken=broken.append)
+        out = Turned(socket, reader, on_progress=lambda: None, on_broken=broken.append)
         expected = b""
         for cuts_of_one in replies:
             parts: list[RecordData] = []
@@ -125,7 +144,6 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
         while out.queued:
             assert socket.turn_bytes <= 2 * MEGABYTE
             if socket.writable is None:
-                socket.turn_bytes = 0
                 await asyncio.sleep(0)  # The next turn, after this one has sent its share.
             else:
                 socket.empty()
@@ -135,23 +153,24 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
         assert out.queued_bytes == 0
         assert socket.writable is None
 
-    asyncio.run(main())
+    with patch.object(outbound, "is_warm", told), patch.object(outbound, "read_if_warm", read):
+        asyncio.run(main())
 
 
 def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_has_room(
-    content: tuple[Path, bytes], monkeypatch: pytest.MonkeyPatch
+    content: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, data = content
+    data = content.read_bytes()
     questions: list[int] = []
 
-    def counted(descriptor: int, position: int, length: int) -> bool:
+    def counted(_: int, position: int, length: int) -> bool:
         questions.append(position)
-        return is_warm(descriptor, position, length)
+        return True
 
     monkeypatch.setattr(outbound, "is_warm", counted)
 
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(path)), Narrow([261_932]), ColdReader()
+        file, socket, reader = LocalDisk().open(str(content)), Narrow([261_932]), ColdReader()
         out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
         for slices in (1, 4):
             cuts = [FileSlice(file, number * MEGABYTE, 1_000_000) for number in range(slices)]
@@ -172,10 +191,10 @@ def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_h
     ("slices", "expects"), [([MEGABYTE], 0), ([MEGABYTE + 1], 1), ([600_000, 600_000], 1)]
 )
 def test_the_socket_is_told_once_when_a_reply_is_longer_than_a_megabyte(
-    content: tuple[Path, bytes], slices: list[int], expects: int
+    content: Path, slices: list[int], expects: int
 ) -> None:
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(content[0])), Narrow([5_000_000] * 2), ColdReader()
+        file, socket, reader = LocalDisk().open(str(content)), Narrow([5_000_000] * 2), ColdReader()
         out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
         for _ in range(2):
             out.send_now([part for length in slices for part in (b"head", FileSlice(file, 0, length))])

@@ -7,6 +7,7 @@ import pytest
 
 from riverlog.client.cluster import Cluster
 from riverlog.client.transactions import abort_whoever_writes, list_open
+from riverlog.model.errors import RiverlogError
 from riverlog.spark.sink.commit import CheckpointRewound, EpochCommit, EpochLost, EpochUndecided
 from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
 from riverlog.spark.sink.leftovers import abort_leftovers
@@ -53,6 +54,20 @@ def test_rows_are_visible_only_when_the_driver_has_committed(broker: Broker, top
     assert values_of(broker, topic) == {}
     run_commit(options, told)
     assert values_of(broker, topic) == {b"a": 1, b"b": 1, b"c": 1}
+
+
+def test_a_task_that_outlives_a_write_that_was_given_up_leaves_nothing(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    task = Task(f"write-{topic}", "run1", 0, 0, 0, may_be_repeated=False)
+    told = write_exactly_once(options, task, [rows([b"a"])])
+    assert len(open_transactions(broker, task.identity)) == 1
+    with Cluster(options.client) as cluster:
+        EpochCommit(cluster, task.identity, task.run, 0, [told], is_stream=False).abort()
+    assert open_transactions(broker, task.identity) == set()
+    with pytest.raises(RiverlogError, match="given up"):
+        write_exactly_once(options, task, [rows([b"b"])])
+    assert open_transactions(broker, task.identity) == set()
+    assert values_of(broker, topic) == {}
 
 
 def test_a_task_without_rows_has_no_transaction(broker: Broker, topic: str) -> None:

@@ -18,6 +18,7 @@ from riverlog.client.cluster import BrokerRefused, Cluster
 from riverlog.client.transactions import (
     Dialect,
     begin_longest,
+    describe,
     dialect_of,
     end,
     idempotent_producer,
@@ -25,7 +26,7 @@ from riverlog.client.transactions import (
 from riverlog.client.writing import BatchWriter, Transactional
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.spark.sink.columns import RowBatch
-from riverlog.spark.sink.decisions import Written, decision_log
+from riverlog.spark.sink.decisions import Written, decision_log, driver_id
 from riverlog.spark.sink.options import SinkOptions
 from riverlog.spark.sink.placement import Placement, RowRefused
 from riverlog.spark.sink.rows import EncodeSettings, RowEncoder
@@ -110,6 +111,9 @@ def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch
         if written is not None and _is_decided(cluster, task, written):
             opened.abort()
             return task.wrote(None, 0, is_skipped=True)
+        if written is not None and _is_given_up(cluster, task):
+            opened.abort()
+            raise RiverlogError(f"the write {task.identity} was given up before this task of it had ended")
         return task.wrote(written, count)
 
 
@@ -193,6 +197,16 @@ def _write(
             ) from refusal
         raise
     return writer.records_written
+
+
+def _is_given_up(cluster: Cluster, task: Task) -> bool:
+    """Whether the driver of a write that nobody repeats has decided already, without this task.
+
+    A driver that gives up first takes its own id, then ends what tasks have open. So either it finds what
+    this one has written, or this one finds that the id is taken.
+    """
+    driver = driver_id(task.identity)
+    return not task.may_be_repeated and driver in describe(cluster, [driver])
 
 
 def _is_decided(cluster: Cluster, task: Task, written: Written | None) -> bool:
