@@ -1,7 +1,9 @@
 """Waiting for a condition, with a deadline."""
 
+import select
 import time
 from collections.abc import Callable
+from typing import IO, Any
 
 
 def eventually(
@@ -12,3 +14,10 @@ def eventually(
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what} within {timeout_s} s, still {value!r}"
         time.sleep(0.01)
+
+
+def is_readable(stream: IO[Any], timeout_s: float) -> bool:
+    """Whether something comes in time. Unlike `select`, it does not mind how many files are open."""
+    poll = select.poll()
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))

@@ -1,7 +1,6 @@
 """`riverlog serve` as a process: ready line, signals, refusals."""
 
 import os
-import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import EXECUTABLE, CommandLine
+from tests.waiting import is_readable
 
 READY = "riverlog ready on "
 
@@ -28,7 +28,7 @@ def serving(*arguments: str, directory: Path) -> Iterator[tuple[subprocess.Popen
     )
     assert process.stdout is not None
     try:
-        select.select([process.stdout], [], [], 30)
+        is_readable(process.stdout, 30)
         line = process.stdout.readline()
         assert line.startswith(READY), line
         yield process, line.removeprefix(READY).strip()

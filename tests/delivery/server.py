@@ -1,7 +1,6 @@
 """`riverlog serve` as a process that is killed, frozen and started again on the same port and data."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import IO, Self
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tests.broker.raw_client import RawClient
+from tests.waiting import is_readable
 
 _START_S = 60.0
 _ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ class Server:
 
     def _read_address(self) -> str:
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], _START_S)
+        ready = is_readable(self.process.stdout, _START_S)
         line = self.process.stdout.readline().decode() if ready else ""
         prefix = "riverlog ready on "
         assert line.startswith(prefix), f"the broker did not start: {line!r}\n{self.errors()}"
