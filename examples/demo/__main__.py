@@ -151,9 +151,10 @@ def live(
     console: Console, total: int, names: list[str]
 ) -> Iterator[Callable[[Feed, dict[str, StreamingQuery]], None]]:
     """Bars on a terminal; elsewhere a line every few seconds."""
-    columns = (TextColumn("{task.description:>14}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:>22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        tasks = {name: bars.add_task(name, total=total) for name in ("sent", *names)}
+        tasks = {"sent": bars.add_task("sent", total=total)}
+        tasks |= {name: bars.add_task(f"read for {name}", total=total) for name in names}
         last = 0.0
 
         def draw(feed: Feed, queries: dict[str, StreamingQuery]) -> None:
@@ -163,7 +164,8 @@ def live(
                 bars.update(tasks[name], completed=count)
             if not console.is_terminal and time.monotonic() - last > 3:
                 last = time.monotonic()
-                console.print("  " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+                sent, *read = (f"{name} {count:,}" for name, count in counts.items())
+                console.print(f"  {sent}; read for {', '.join(read)}")
 
         yield draw
 
