@@ -35,7 +35,10 @@ class ScriptedSocket:
             self.arriving.appendleft(piece[count:])
         return count
 
-    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
+    def send(self, data: ReadableBuffer) -> int:
+        raise BlockingIOError
+
+    def send_more(self, data: ReadableBuffer) -> int:
         raise BlockingIOError
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int:

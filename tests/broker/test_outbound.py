@@ -49,7 +49,10 @@ class Narrow:
         assert self.writable is not None
         self.writable()
 
-    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
+    def send(self, data: ReadableBuffer) -> int:
+        return self._take(bytes(data))
+
+    def send_more(self, data: ReadableBuffer) -> int:
         return self._take(bytes(data))
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int:

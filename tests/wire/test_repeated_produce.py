@@ -8,13 +8,13 @@ import pytest
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import MalformedMessage
 from riverlog.wire.framing import RequestHeader, decode_request_header, encode_request
-from riverlog.wire.hot_produce import SingleBatch, decode_produce
+from riverlog.wire.hot_produce import SingleBatch, decode_produce, encode_single
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.repeated_produce import VERSION_MIN, RepeatedProduce
 
 VERSIONS = range(VERSION_MIN, 14)
 TOPIC_ID = UUID("6a3b1f5e-9f0c-4f6e-8a59-1d9d0b6a7c11")
-Usual = tuple[RequestHeader, SingleBatch]
+Usual = tuple[int, memoryview]
 
 
 def framed(
@@ -42,11 +42,19 @@ def framed(
 
 
 def read_as_usual(frame: bytes | bytearray) -> Usual | None:
-    """As the broker does; None where that is not one batch."""
+    """As the broker does; None where that is not one batch, or differs from `framed` in anything else."""
     view = memoryview(frame)
     header, start = decode_request_header(view)
     request = decode_produce(view, header.api_version, start)
-    return (header, request) if isinstance(request, SingleBatch) else None
+    if not isinstance(request, SingleBatch):
+        return None
+    plain = framed(header.api_version, bytes(request.records), correlation_id=header.correlation_id)
+    plain_header, plain_start = decode_request_header(memoryview(plain))
+    same = (
+        plain_header._replace(client_id=header.client_id) == header
+        and decode_produce(memoryview(plain), header.api_version, plain_start) == request
+    )
+    return (header.correlation_id, request.records) if same else None
 
 
 def remembered(frame: bytes | bytearray) -> RepeatedProduce:
@@ -63,9 +71,9 @@ def remembered(frame: bytes | bytearray) -> RepeatedProduce:
 def test_other_records_are_read_the_same(version: int, client_id: str | None, size: int) -> None:
     repeated = remembered(framed(version, b"first", client_id=client_id))
     frame = framed(version, bytes(range(256)) * 70, correlation_id=-7, client_id=client_id)
-    assert repeated.read(memoryview(frame)) is None  # Longer than what is taken.
+    assert repeated.cut(memoryview(frame)) is None  # Longer than what is taken.
     frame = framed(version, b"r" * size, correlation_id=-7, client_id=client_id)
-    assert repeated.read(memoryview(frame)) == read_as_usual(frame)
+    assert repeated.cut(memoryview(frame)) == read_as_usual(frame)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -82,14 +90,14 @@ def test_other_records_are_read_the_same(version: int, client_id: str | None, si
 )
 def test_anything_else_that_differs_is_decoded_anew(version: int, changes: dict[str, object]) -> None:
     repeated = remembered(framed(version, b"records"))
-    assert repeated.read(memoryview(framed(version, b"records", **changes))) is None  # type: ignore[arg-type]
+    assert repeated.cut(memoryview(framed(version, b"records", **changes))) is None  # type: ignore[arg-type]
 
 
 def test_another_topic_or_version_is_decoded_anew() -> None:
     repeated = remembered(framed(12, b"records"))
-    assert repeated.read(memoryview(framed(12, b"records", topic="orders-ö"))) is None
-    assert repeated.read(memoryview(framed(12, b"records", topic="orders"))) is None
-    assert repeated.read(memoryview(framed(11, b"records"))) is None
+    assert repeated.cut(memoryview(framed(12, b"records", topic="orders-ö"))) is None
+    assert repeated.cut(memoryview(framed(12, b"records", topic="orders"))) is None
+    assert repeated.cut(memoryview(framed(11, b"records"))) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -107,7 +115,7 @@ def test_mutated_bytes_are_never_read_differently(version: int) -> None:
             case _:
                 for _ in range(random.randrange(1, 4)):
                     frame[random.randrange(len(frame))] = random.choice([0, 1, 2, 127, 128, 255])
-        found = repeated.read(memoryview(frame))
+        found = repeated.cut(memoryview(frame))
         if found is not None:
             read += 1
             assert found == read_as_usual(frame)
@@ -124,4 +132,20 @@ def test_what_is_malformed_is_left_to_the_usual_way(version: int) -> None:
             usual = read_as_usual(frame)
         except MalformedMessage:
             usual = None
-        assert repeated.read(memoryview(frame)) in (None, usual)
+        assert repeated.cut(memoryview(frame)) in (None, usual)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("correlation_id", "base_offset", "log_start"),
+    [(0, 0, 0), (-7, 1 << 40, 3), (2**31 - 1, 2**63 - 1, 1 << 50)],
+)
+def test_the_reply_is_the_usual_one(
+    version: int, correlation_id: int, base_offset: int, log_start: int
+) -> None:
+    frame = framed(version, b"records")
+    _, start = decode_request_header(memoryview(frame))
+    request = decode_produce(memoryview(frame), version, start)
+    assert isinstance(request, SingleBatch)
+    usual = encode_single(version, correlation_id, request, (3, 0, base_offset, -1, log_start))
+    assert remembered(frame).reply(correlation_id, base_offset, log_start) == usual

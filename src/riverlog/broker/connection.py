@@ -14,13 +14,12 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.context import HangUp, Parts
+from riverlog.broker.context import HangUp, Parts, Repeated
 from riverlog.broker.inbound import Inbound, InvalidFrameSizeError
 from riverlog.broker.outbound import Outbound
 from riverlog.broker.receive_memory import ReceiveMemory
 from riverlog.broker.turn import LOOK_EVERY, Turn
 from riverlog.model.network import Address, Socket
-from riverlog.wire.repeated_produce import RepeatedProduce
 
 _REPLIES_PENDING_MAX = 100
 _QUEUED_BYTES_MAX = 2 * 1024**2
@@ -40,14 +39,16 @@ class Later(NamedTuple):
 class Origin:
     """Where requests come from, and what they are like if they are like one another."""
 
-    __slots__ = ("last_place", "listener_name", "peer", "repeated")
+    __slots__ = ("last_place", "listener_name", "peer", "repeated", "repetitions")
 
     def __init__(self, peer: Address, listener_name: str) -> None:
         self.peer = peer
         self.listener_name = listener_name
-        self.repeated: RepeatedProduce | None = None
+        self.repeated: Repeated | None = None
         self.last_place: tuple[object, ...] = ()
-        """The topic and partition of the last produce request of one batch."""
+        """The topic and partition of the last produce request of one batch that was decoded."""
+        self.repetitions = 0
+        """How many of them in a row had the same."""
 
 
 class Answering(Protocol):

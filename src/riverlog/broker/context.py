@@ -1,6 +1,6 @@
 """What a handler is told about a request beside its body, and what it may return instead of a reply."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from riverlog.model.network import Address
@@ -9,6 +9,9 @@ from riverlog.wire.schema import RecordData
 
 Parts = list[RecordData]
 """A whole reply frame in sending order; slices of files are sent without being copied."""
+
+Repeated = Callable[[memoryview], Parts | None]
+"""Answers a frame that repeats an earlier one; None, and nothing was done, if it does not."""
 
 
 class RequestContext(NamedTuple):

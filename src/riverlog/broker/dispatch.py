@@ -29,7 +29,7 @@ from riverlog.wire.repeated_produce import RepeatedProduce
 from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
-_PRODUCE = int(ApiKey.PRODUCE)
+_REMEMBER_EVERY = 64  # What is remembered may be of no use any more, and making it costs a request's time.
 _new_tuple = tuple.__new__  # Spares every request the Python call that a NamedTuple is made by.
 
 
@@ -46,10 +46,14 @@ class Dispatcher:
 
     def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
         repeated = origin.repeated
-        if repeated is not None and (found := repeated.read(frame)) is not None:
-            header, request = found
-            self._produced.add()
-            return self._answer(self._routes[_PRODUCE], request, header, origin)
+        if repeated is not None:
+            try:
+                reply = repeated(frame)
+            except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+                return self._repetition_failed()
+            if reply is not None:
+                self._produced.add()
+                return reply
         try:
             header, start = decode_request_header(frame)
         except MalformedMessage as error:
@@ -67,12 +71,17 @@ class Dispatcher:
         except MalformedMessage as error:
             return self._refuse(origin, f"malformed {route.api.name} v{version}: {error}")
         self._requests[key].add()
-        if type(request) is SingleBatch and version >= REPEATED_VERSION_MIN:
+        answer = self._answer(route, request, header, origin)
+        if type(request) is SingleBatch and version >= REPEATED_VERSION_MIN and route.repeat is not None:
             place = request[2:5]
-            if place == origin.last_place:
-                origin.repeated = RepeatedProduce(frame, header, start, request)
-            origin.last_place = place
-        return self._answer(route, request, header, origin)
+            if place != origin.last_place:
+                origin.last_place, origin.repetitions = place, 0
+            else:
+                if origin.repetitions % _REMEMBER_EVERY == 0:
+                    like = RepeatedProduce(frame, header, start, request)
+                    origin.repeated = route.repeat(like, request)
+                origin.repetitions += 1
+        return answer
 
     def _answer(self, route: Route, request: Any, header: RequestHeader, origin: Origin) -> Answer | Later:
         _, version, _, client_id = header
@@ -117,6 +126,11 @@ class Dispatcher:
         self._refused.add()
         self._complaints.complain("closed %s: %s", origin.peer, reason)
         return HangUp(reason)
+
+    def _repetition_failed(self) -> HangUp:
+        self._failed.add()
+        _logger.exception("a repeated produce failed; this is a bug")
+        return HangUp("produce failed")
 
     def _failure(self, route: Route, context: RequestContext) -> Answer:
         self._failed.add()

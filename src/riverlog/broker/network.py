@@ -133,6 +133,8 @@ class AsyncSocket:
         "_reading",
         "_socket",
         "_writing",
+        "recv_into",
+        "send",
     )
 
     def __init__(
@@ -153,16 +155,15 @@ class AsyncSocket:
         self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._reading = False
         self._writing = False
+        self.recv_into: Callable[[memoryview], int] = accepted.recv_into
+        self.send: Callable[[ReadableBuffer], int] = accepted.send
 
     @property
     def peer(self) -> Address:
         return self._peer
 
-    def recv_into(self, buffer: memoryview) -> int:
-        return self._socket.recv_into(buffer)
-
-    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
-        return self._socket.send(data, _MORE if more else 0)
+    def send_more(self, data: ReadableBuffer) -> int:
+        return self._socket.send(data, _MORE)
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int:
         return os.sendfile(self._descriptor, descriptor, position, length)

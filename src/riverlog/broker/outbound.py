@@ -85,7 +85,11 @@ class Outbound:
         count = len(parts)
         try:
             if count == 1:
-                parts = self._send_bytes(parts[0])  # type: ignore[arg-type]
+                data = parts[0]
+                sent = self._socket.send(data)  # type: ignore[arg-type]
+                if sent == len(data):
+                    return
+                parts = [memoryview(data)[sent:]]  # type: ignore[arg-type]
             elif count <= 3 and type(parts[1]) is FileSlice:
                 parts = self._send_around(parts[1], parts)
         except (BlockingIOError, InterruptedError):
@@ -116,7 +120,7 @@ class Outbound:
             return self._send_bytes(b"".join((head, data, *parts[2:])))  # type: ignore[arg-type]
         if length > _TURN_BYTES or not is_warm(descriptor, position, length):
             return parts
-        sent = self._socket.send(head, more=True)  # type: ignore[arg-type]
+        sent = self._socket.send_more(head)  # type: ignore[arg-type]
         if sent < len(head):
             return [memoryview(head)[sent:], *parts[1:]]  # type: ignore[arg-type]
         try:
@@ -182,7 +186,7 @@ class Outbound:
             self._warm_first(head, head.length)
             return None
         self.queued.appendleft(data)
-        sent = self._socket.send(data, more=len(self.queued) > 1)
+        sent = self._socket.send_more(data) if len(self.queued) > 1 else self._socket.send(data)
         self.queued.popleft()
         self.queued_bytes -= sent
         if sent < len(data):

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from riverlog.broker.context import HangUp, Parts, RequestContext
+from riverlog.broker.context import HangUp, Parts, Repeated, RequestContext
 from riverlog.wire.apis import APIS, Api, ApiKey
 from riverlog.wire.codec import decode
 from riverlog.wire.framing import encode_response
+from riverlog.wire.hot_produce import SingleBatch
+from riverlog.wire.repeated_produce import RepeatedProduce
 
 
 class Handler(Protocol):
@@ -25,6 +27,7 @@ class Handler(Protocol):
 
 Decode = Callable[[memoryview, int, int], Any]
 Encode = Callable[[int, int, Any], Parts]
+Repeat = Callable[[RepeatedProduce, SingleBatch], Repeated | None]
 
 
 @dataclass(frozen=True, slots=True)  # Read at every request: slots are quicker than a tuple's names.
@@ -37,6 +40,8 @@ class Route:
     """Versions from `api.min_version` up to here are advertised but close the connection when used."""
     may_be_overtaken: bool
     """Its effect is complete when `handle` returns, so later requests may start while it waits."""
+    repeat: Repeat | None = None
+    """For an API whose requests are often like one another: how such requests are answered."""
 
 
 def route(
@@ -47,6 +52,7 @@ def route(
     encode: Encode | None = None,
     served_version_min: int | None = None,
     may_be_overtaken: bool = False,
+    repeat: Repeat | None = None,
 ) -> Route:
     api = APIS[key]
     return Route(
@@ -56,6 +62,7 @@ def route(
         encode or _to_frame(api),
         api.min_version if served_version_min is None else served_version_min,
         may_be_overtaken,
+        repeat,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from riverlog.broker.handlers.api_versions import ApiVersionsHandler, FeaturesInForce
-from riverlog.broker.handlers.produce import SERVED_VERSION_MIN
+from riverlog.broker.handlers.produce import SERVED_VERSION_MIN, ProduceHandler
 from riverlog.broker.route import Handler, Route, route
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.hot_fetch import decode_fetch, encode_fetch_response
@@ -13,7 +13,7 @@ from riverlog.wire.hot_produce import decode_produce, encode_produce_response
 
 def routes_of(
     *,
-    produce: Handler,
+    produce: ProduceHandler,
     fetch: Handler,
     list_offsets: Handler,
     offset_for_leader_epoch: Handler,
@@ -30,6 +30,7 @@ def routes_of(
             encode=lambda *reply: [encode_produce_response(*reply)],
             served_version_min=SERVED_VERSION_MIN,
             may_be_overtaken=True,
+            repeat=produce.repeated,
         ),
         route(
             ApiKey.FETCH,

@@ -1,7 +1,8 @@
 """The network port: non-blocking sockets with readiness callbacks, as the data path wants them.
 
 A socket reports readiness on the event loop that listens. `recv_into`, `send` and `sendfile` never block:
-they raise `BlockingIOError` when nothing can be done now.
+they raise `BlockingIOError` when nothing can be done now. The first two may be attributes that can be called,
+so that they can be the operating system's own.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,16 @@ class Socket(Protocol):
     @property
     def peer(self) -> Address: ...
 
-    def recv_into(self, buffer: memoryview) -> int:
+    def recv_into(self, buffer: memoryview, /) -> int:
         """Bytes received; 0 when the peer has closed its side."""
         ...
 
-    def send(self, data: ReadableBuffer, *, more: bool = False) -> int:
-        """Bytes taken. `more` says that further data follows at once, so a small head waits for it."""
+    def send(self, data: ReadableBuffer, /) -> int:
+        """Bytes taken."""
+        ...
+
+    def send_more(self, data: ReadableBuffer) -> int:
+        """As `send`, when further data follows at once: a small head waits for it."""
         ...
 
     def sendfile(self, descriptor: int, position: int, length: int) -> int: ...

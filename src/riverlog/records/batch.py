@@ -5,7 +5,7 @@ change recomputes the CRC; nothing here looks behind the 61 bytes of a header ex
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
@@ -22,14 +22,16 @@ LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
-ORDINARY_FLAGS = CODEC_MASK | TRANSACTIONAL_FLAG
+ORDINARY_ATTRIBUTES = frozenset(codec | flag for codec in CODECS for flag in (0, TRANSACTIONAL_FLAG))
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-unpack_header = _HEADER.unpack_from
+HeaderFields = tuple[int, ...]
 """The fields of a header as they stand: those of `BatchHeader`, but the length instead of the whole size."""
+unpack_header: Callable[..., HeaderFields] = _HEADER.unpack_from
 _new_tuple = tuple.__new__
 _BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
 _BASE_OFFSET = struct.Struct(">q")
+_put_beginning = struct.Struct(">qii").pack_into
 _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
@@ -113,8 +115,7 @@ def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
     return header_of(unpack_header(buffer, position))
 
 
-def header_of(fields: tuple[int, ...]) -> BatchHeader:
-    """The header whose fields are as `unpack_header` gives them."""
+def header_of(fields: HeaderFields) -> BatchHeader:
     return _new_tuple(BatchHeader, (fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:]))
 
 
@@ -149,6 +150,11 @@ def patch(buffer: bytearray | memoryview, position: int, *, base_offset: int, le
     """Assign offset and leader epoch in place. The CRC covers neither."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_AT, leader_epoch)
+
+
+def patch_only(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
+    """The same for a buffer that holds one batch and nothing else, in one step."""
+    _put_beginning(batch, 0, base_offset, len(batch) - LOG_OVERHEAD_BYTES, leader_epoch)
 
 
 def set_timestamps(

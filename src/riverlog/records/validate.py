@@ -15,10 +15,12 @@ from riverlog.records.batch import (
     CODEC_MASK,
     CODECS,
     CRC_COVERS_FROM,
+    HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
-    ORDINARY_FLAGS,
+    ORDINARY_ATTRIBUTES,
     BatchHeader,
+    HeaderFields,
     unpack_header,
 )
 from riverlog.records.builder import build_like
@@ -38,8 +40,6 @@ from riverlog.records.rules import Accepted, BatchRules, Rejected, TimestampType
 
 __all__ = ["Accepted", "BatchRules", "Rejected", "TimestampType", "trust", "validate"]
 
-_new_tuple = tuple.__new__  # Spares every batch the Python call that a NamedTuple is made by.
-
 
 def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Accepted | Rejected:
     """Judge the records field of one partition in a produce request.
@@ -47,8 +47,8 @@ def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Ac
     `data` must be writable: a log-append-time stamp and a corrected max timestamp are put in place.
     """
     view = memoryview(data)
-    if (ordinary := ordinary_header(view, rules, now_ms)) is not None:
-        return Accepted(view, ((0, ordinary),), ordinary.record_count, ordinary.max_timestamp_ms)
+    if (ordinary := ordinary_fields(view, rules, now_ms)) is not None:
+        return _alone(view, batches.header_of(ordinary))
     found = find_batch(view)
     if isinstance(found, Rejected):
         return found
@@ -64,22 +64,22 @@ def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Ac
     return _accepted(view, header, rules, now_ms, header.max_timestamp_ms)
 
 
-def ordinary_header(view: memoryview, rules: BatchRules, now_ms: int) -> BatchHeader | None:
+def ordinary_fields(view: memoryview, rules: BatchRules, now_ms: int) -> HeaderFields | None:
     """The short way for one whole batch in which nothing is unusual; None where the long way must judge."""
     size = len(view)
-    if not rules.asks_for_header_only or not batches.HEADER_BYTES <= size <= rules.max_batch_bytes:
+    if not rules.asks_for_header_only or not HEADER_BYTES <= size <= rules.max_batch_bytes:
         return None
+    fields = unpack_header(view)
     (
-        base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
-        max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
-    ) = unpack_header(view)  # fmt: skip
+        base_offset, length, _, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
+        max_timestamp_ms, producer_id, _, base_sequence, count,
+    ) = fields  # fmt: skip
     newest_ms = now_ms + rules.timestamp_after_max_ms
     if (
         base_offset
         or length + LOG_OVERHEAD_BYTES != size
         or magic != MAGIC
-        or attributes & ~ORDINARY_FLAGS
-        or attributes & CODEC_MASK not in CODECS
+        or attributes not in ORDINARY_ATTRIBUTES
         or count != last_offset_delta + 1
         or count <= 0
         or base_sequence < 0 <= producer_id
@@ -88,13 +88,7 @@ def ordinary_header(view: memoryview, rules: BatchRules, now_ms: int) -> BatchHe
         or crc32c(view[CRC_COVERS_FROM:]) != crc
     ):
         return None
-    return _new_tuple(
-        BatchHeader,
-        (
-            0, size, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
-            max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
-        ),
-    )  # fmt: skip
+    return fields
 
 
 def trust(data: memoryview, rules: BatchRules) -> Accepted | Rejected:
@@ -102,7 +96,11 @@ def trust(data: memoryview, rules: BatchRules) -> Accepted | Rejected:
     header = batches.read_header(data)
     if header.size_bytes > rules.max_batch_bytes:
         return _too_large(header.size_bytes, rules)
-    return Accepted(data, ((0, header),), header.record_count, header.max_timestamp_ms)
+    return _alone(data, header)
+
+
+def _alone(batch: memoryview, header: BatchHeader) -> Accepted:
+    return Accepted(batch, ((0, header),), header.record_count, header.max_timestamp_ms)
 
 
 def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader | Rejected:
@@ -112,7 +110,7 @@ def _checked_header(view: memoryview, rules: BatchRules) -> BatchHeader | Reject
         return Rejected(ErrorCode.INVALID_RECORD, f"base offset is {base_offset}, a client must send 0")
     if len(view) > rules.max_batch_bytes:
         return _too_large(len(view), rules)
-    if len(view) < batches.HEADER_BYTES:
+    if len(view) < HEADER_BYTES:
         return Rejected(ErrorCode.CORRUPT_MESSAGE, f"a batch of {len(view)} bytes is shorter than its header")
     header = batches.read_header(view)
     if not batches.crc_is_valid(view, 0, header):
@@ -165,7 +163,7 @@ def _accepted(
     if header.is_log_append_time is not append_time or header.max_timestamp_ms != max_timestamp_ms:
         batches.set_timestamps(view, 0, log_append_time=append_time, max_timestamp_ms=max_timestamp_ms)
         header = batches.read_header(view)
-    return Accepted(view, ((0, header),), header.record_count, header.max_timestamp_ms)
+    return _alone(view, header)
 
 
 def _judge_records(

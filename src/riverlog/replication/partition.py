@@ -14,7 +14,7 @@ from riverlog.model.config.slices import CompressionType, LogConfig, TimestampTy
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
 from riverlog.records import validate as validation
-from riverlog.records.batch import TRANSACTIONAL_FLAG
+from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of, patch_only
 from riverlog.records.compression import Codec
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.waiting import Reader, WaitingProducers, WaitingReaders
@@ -23,7 +23,6 @@ from riverlog.storage.flusher import Flusher
 from riverlog.storage.log import Log
 
 _logger = logging.getLogger(__name__)
-_new_tuple = tuple.__new__  # Spares every batch the Python call that a NamedTuple is made by.
 
 
 class Written(NamedTuple):
@@ -42,6 +41,8 @@ class NotWritten(NamedTuple):
 
 class Partition:
     __slots__ = (
+        "_epoch_for_all",
+        "_epoch_for_one",
         "_flusher",
         "_is_syncing",
         "_is_unwritable",
@@ -67,6 +68,7 @@ class Partition:
         self._readers = WaitingReaders()
         self._producers = WaitingProducers()
         self._unread_bytes = 0
+        self._look_for_short_way()
 
     @property
     def role(self) -> Role:
@@ -81,6 +83,7 @@ class Partition:
         if role == self._role:
             return
         self._role = role
+        self._look_for_short_way()
         if isinstance(role, Leader):
             self.log.assign_leader_epoch(role.epoch)
         else:
@@ -99,6 +102,7 @@ class Partition:
     def update_config(self, config: LogConfig) -> None:
         self.log.update_config(config)
         self._rules = batch_rules(config)
+        self._look_for_short_way()
         self.advance()
 
     def refusal(self, claimed_epoch: int | None = None) -> ErrorCode | None:
@@ -124,7 +128,7 @@ class Partition:
         role = self._role
         if not isinstance(role, Leader):
             return NotWritten(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if for_all_replicas and len(role.isr) < min(self.log.config.min_insync_replicas, role.replica_count):
+        if for_all_replicas and not self._has_enough_replicas():
             return NotWritten(ErrorCode.NOT_ENOUGH_REPLICAS)
         if origin is Origin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
@@ -138,40 +142,60 @@ class Partition:
             return self._not_stored(error)
         return self._told(outcome, len(accepted.data))
 
-    def append_plain(
-        self, data: memoryview, now_ms: int, *, for_all_replicas: bool
-    ) -> Written | NotWritten | None:
-        """The short way for an ordinary batch outside of any transaction.
+    def append_plain(self, data: memoryview, now_ms: int, for_all_replicas: bool) -> int | None:
+        """The short way for an ordinary batch outside of any transaction: the offset of its first record,
+        which is written and acknowledged.
 
         None, and nothing is written, where there is more to look at: `append` knows what.
         """
-        role, log = self._role, self.log
-        if not isinstance(role, Leader):
+        epoch = self._epoch_for_all if for_all_replicas else self._epoch_for_one
+        if epoch is None:
             return None
-        if for_all_replicas and len(role.isr) < min(log.config.min_insync_replicas, role.replica_count):
+        fields = validation.ordinary_fields(data, self._rules, now_ms)
+        if fields is None or fields[5] & TRANSACTIONAL_FLAG:
             return None
-        header = validation.ordinary_header(data, self._rules, now_ms)
-        if header is None or header[5] & TRANSACTIONAL_FLAG:
-            return None
+        log = self.log
         try:
-            outcome = log.append_single(data, header, role.epoch)
-        except (DiskFullError, StorageError) as error:
-            return self._not_stored(error)
-        if type(outcome) is not Appended or self._is_unwritable or log.config.acks_fsync:
-            return self._told(outcome, len(data))
+            offset = None
+            if fields[9] < 0:
+                offset = log.append_in_room(data, fields[6], fields[8], epoch)
+            if offset is None:
+                outcome = log.append_single(data, header_of(fields), epoch)
+                if type(outcome) is not Appended:
+                    return None
+                offset = outcome.first_offset
+        except (DiskFullError, StorageError):
+            patch_only(data, 0, fields[2])  # As it came, for a second look that tells what is wrong.
+            return None
         log.commit_all()
-        first_offset, last_offset, append_time_ms = outcome
-        end_offset = last_offset + 1
-        self._producers.release(end_offset)
-        self._readers.wake(self._unread_bytes + len(data))
-        self._unread_bytes = 0
-        return _new_tuple(Written, (first_offset, end_offset, append_time_ms))
+        if self._producers.waiting:
+            self._producers.release(log.high_watermark)
+        if self._readers.waiting:
+            self._readers.wake(len(data))
+        return offset
+
+    def _look_for_short_way(self) -> None:
+        """Under which epoch a batch may be written that one replica, or all, must have; None for no batch.
+
+        To be called when the role, the config or `_is_unwritable` has changed.
+        """
+        role, config = self._role, self.log.config
+        is_plain = isinstance(role, Leader) and not self._is_unwritable and not config.acks_fsync
+        self._epoch_for_one = role.epoch if is_plain else None
+        self._epoch_for_all = self._epoch_for_one if self._has_enough_replicas() else None
+
+    def _has_enough_replicas(self) -> bool:
+        role = self._role
+        return isinstance(role, Leader) and len(role.isr) >= min(
+            self.log.config.min_insync_replicas, role.replica_count
+        )
 
     def _told(self, outcome: AppendOutcome, size_bytes: int) -> Written | NotWritten:
         match outcome:
             case Appended(first_offset, last_offset, append_time_ms):
                 if self._is_unwritable:
                     self._is_unwritable = False
+                    self._look_for_short_way()
                     _logger.warning("%s is written again", self.topic_partition)
                 self._unread_bytes += size_bytes
                 self.advance()
@@ -222,6 +246,7 @@ class Partition:
         """
         assert log.log_end_offset == self.log.log_end_offset
         self.log = log
+        self._look_for_short_way()
         self._is_syncing = False
         if isinstance(self._role, Leader):
             log.assign_leader_epoch(self._role.epoch)
@@ -236,6 +261,7 @@ class Partition:
         """Once, not for each of the batches that producers send again and again."""
         if not self._is_unwritable:
             self._is_unwritable = True
+            self._look_for_short_way()
             _logger.error("%s cannot be written: %s", self.topic_partition, error)
 
     def _sync(self) -> None:

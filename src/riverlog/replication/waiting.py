@@ -21,19 +21,20 @@ class Reader(Protocol):
 
 
 class WaitingReaders:
-    __slots__ = ("_readers",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._readers: dict[Reader, None] = {}
+        self.waiting: dict[Reader, None] = {}
+        """Nobody else changes it."""
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self.waiting)
 
     def add(self, reader: Reader) -> None:
-        self._readers[reader] = None
+        self.waiting[reader] = None
 
     def discard(self, reader: Reader) -> None:
-        self._readers.pop(reader, None)
+        self.waiting.pop(reader, None)
 
     def wake(self, size_bytes: int) -> None:
         for reader in self._snapshot():
@@ -45,16 +46,17 @@ class WaitingReaders:
 
     def _snapshot(self) -> Iterable[Reader]:
         """A woken reader leaves, so the walk is over a copy."""
-        return tuple(self._readers) if self._readers else ()
+        return tuple(self.waiting) if self.waiting else ()
 
 
 class WaitingProducers:
     """Acknowledgements in the order of their offsets."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        self.waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()
+        """Nobody else changes it."""
 
     def wait(self, end_offset: int) -> "asyncio.Future[bool]":
         """True when the high watermark has reached `end_offset`, False when it never will under this leader.
@@ -62,11 +64,11 @@ class WaitingProducers:
         Cancelling it only ends the wait.
         """
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((end_offset, future))
+        self.waiting.append((end_offset, future))
         return future
 
     def release(self, high_watermark: int) -> None:
-        waiting = self._waiting
+        waiting = self.waiting
         if not waiting:
             return
         kept = deque[tuple[int, asyncio.Future[bool]]]()
@@ -75,10 +77,10 @@ class WaitingProducers:
                 kept.append((end_offset, future))
             elif not future.done():
                 future.set_result(True)
-        self._waiting = kept
+        self.waiting = kept
 
     def give_up(self) -> None:
-        for _, future in self._waiting:
+        for _, future in self.waiting:
             if not future.done():
                 future.set_result(False)
-        self._waiting.clear()
+        self.waiting.clear()

@@ -217,13 +217,13 @@ class DurableLog:
 
     def set_high_watermark(self, offset: int) -> None:
         self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
-        if self.producers:
+        if self.producers.unreplicated:
             self.producers.pass_high_watermark(self.high_watermark)
 
     def commit_all(self) -> None:
         """Everything that is in the log may be read."""
         self.high_watermark = end = self.log_end_offset
-        if self.producers:
+        if self.producers.unreplicated:
             self.producers.pass_high_watermark(end)
 
     def assign_leader_epoch(self, epoch: int) -> None:

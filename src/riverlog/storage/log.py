@@ -7,7 +7,7 @@ exactly if it is whole in the file. Not here: roles and replicas, and waiting.
 """
 
 from riverlog.model.errors import DiskFullError, ErrorCode
-from riverlog.records.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, BatchHeader, patch
+from riverlog.records.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, BatchHeader, patch, patch_only
 from riverlog.records.rules import Accepted
 from riverlog.storage import timestamps
 from riverlog.storage.appends import (
@@ -67,6 +67,35 @@ class Log(CleanableLog):
         append_time_ms = stamp.max_timestamp_ms if stamp.attributes & LOG_APPEND_TIME_FLAG else None
         return Appended(first_offset, next_offset - 1, append_time_ms)
 
+    def append_in_room(
+        self, data: memoryview, offset_delta: int, timestamp_ms: int, leader_epoch: int
+    ) -> int | None:
+        """One ordinary batch without a producer id: its first offset.
+
+        None, and nothing is written, where the active segment has no room or there is more to look at.
+        """
+        segments = self._segments
+        active, base_offset = segments.active, self.log_end_offset
+        position, last_offset = active.size_bytes, base_offset + offset_delta
+        if (room := active.room) is None:
+            return None
+        end_bytes, newest_ms, room_offset, room_epoch = room
+        if (
+            position + len(data) > end_bytes
+            or timestamp_ms > newest_ms
+            or last_offset > room_offset
+            or leader_epoch != room_epoch
+            or self._health.failure is not None
+            or self._gate.is_closed
+        ):
+            return None
+        patch_only(data, base_offset, leader_epoch)
+        active.take(data, last_offset, timestamp_ms)
+        segments.recent_offsets.append(base_offset)
+        segments.recent_positions.append(position)
+        self.log_end_offset = last_offset + 1
+        return base_offset
+
     def append_single(self, data: memoryview, header: BatchHeader, leader_epoch: int) -> AppendOutcome:
         """One whole batch of a client, and so no marker: the same as the long way, without its loops."""
         if self._health.failure is not None or self._gate.is_closed:
@@ -78,7 +107,7 @@ class Log(CleanableLog):
             return answer
         base_offset, active = self.log_end_offset, self._segments.active
         last_offset = base_offset + offset_delta
-        patch(data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
+        patch_only(data, base_offset, leader_epoch)
         position, room = active.size_bytes, active.room
         if (
             room is not None

@@ -121,20 +121,17 @@ class ProducerEntry:
 class ProducerStates:
     """All producers of one log, and the transactions that hold back its last stable offset."""
 
-    __slots__ = ("_entries", "_ongoing", "_unreplicated")
+    __slots__ = ("_entries", "_ongoing", "unreplicated")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         # Producer id to first offset; a transaction begins at the log's end, so the order is that of offsets.
         self._ongoing: dict[int, int] = {}
-        # Ended, but the marker is not yet below the high watermark, in the order of the markers.
-        self._unreplicated: list[CompletedTransaction] = []
+        self.unreplicated: list[CompletedTransaction] = []
+        """Ended, but the marker is not yet below the high watermark; in the order of the markers."""
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def __bool__(self) -> bool:
-        return bool(self._entries or self._unreplicated)
 
     def __iter__(self) -> Iterator[tuple[int, ProducerEntry]]:
         return iter(self._entries.items())
@@ -196,7 +193,7 @@ class ProducerStates:
         entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp_ms)
         if first_offset is not None:
             del self._ongoing[header.producer_id]
-            self._unreplicated.append(CompletedTransaction(header.producer_id, first_offset, last_offset))
+            self.unreplicated.append(CompletedTransaction(header.producer_id, first_offset, last_offset))
 
     def decide_aborted(
         self, header: BatchHeader, last_offset: int, marker: EndMarker | None
@@ -215,14 +212,13 @@ class ProducerStates:
     def first_unstable_offset(self) -> int | None:
         """First offset of a transaction that is open, or whose end the high watermark has not passed."""
         first = next(iter(self._ongoing.values()), None)
-        for completed in self._unreplicated:
+        for completed in self.unreplicated:
             if first is None or completed.first_offset < first:
                 first = completed.first_offset
         return first
 
     def pass_high_watermark(self, high_watermark: int) -> None:
-        if self._unreplicated:
-            self._unreplicated = [done for done in self._unreplicated if done.last_offset >= high_watermark]
+        self.unreplicated = [done for done in self.unreplicated if done.last_offset >= high_watermark]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been silent for that long and have no transaction open."""
@@ -238,7 +234,7 @@ class ProducerStates:
     def load(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
         """Start from a snapshot."""
         self._entries = dict(entries)
-        self._unreplicated.clear()
+        self.unreplicated.clear()
         open_transactions = (
             (entry.transaction_first_offset, producer_id)
             for producer_id, entry in self._entries.items()

@@ -22,6 +22,7 @@ from riverlog.storage.open_files import Files, LazyFile
 from riverlog.storage.transaction_index import TransactionIndex
 
 _RELATIVE_MAX: Final = 2**31 - 1
+_ROOM_BYTES_MAX: Final = 8 * 1024  # Bounds what is put off until the next closer look.
 
 
 class Room(NamedTuple):
@@ -40,9 +41,9 @@ class Segment:
     __slots__ = (
         "_has_new_entry",
         "_index",
+        "_indexed_bytes",
         "_time_index",
         "_transactions",
-        "_unindexed_bytes",
         "base_offset",
         "created_ms",
         "directory",
@@ -72,7 +73,8 @@ class Segment:
         self.max_timestamp_offset = base_offset
         self.is_durable_entry = False
         self.room: Room | None = None
-        self._unindexed_bytes = 0
+        self._indexed_bytes = 0
+        """Where the batch begins that the newest index entry stands for."""
         self._has_new_entry = True
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -163,17 +165,21 @@ class Segment:
         if newest_ms is None or timestamp_ms > newest_ms:
             self.max_timestamp_ms = timestamp_ms
             self.max_timestamp_offset = last_offset
-        size_bytes = len(data)
-        self.size_bytes += size_bytes
-        self._unindexed_bytes += size_bytes
+        self.size_bytes += len(data)
         self.next_offset = last_offset + 1
 
     def renew_room(self, config: LogConfig, leader_epoch: int) -> None:
         """After a batch of this epoch. None while every batch must be looked at more closely."""
-        first_ms, unindexed_bytes = self.first_timestamp_ms, self._unindexed_bytes
-        if first_ms is None or first_ms < 0 or config.segment_jitter_ms or self._has_new_entry:
+        first_ms = self.first_timestamp_ms
+        if first_ms is None or first_ms < 0 or self._has_new_entry:
             return
-        end_bytes = min(config.segment_bytes, self.size_bytes - unindexed_bytes + config.index_interval_bytes)
+        if config.segment_jitter_ms or config.flush_messages is not None:
+            return
+        end_bytes = min(
+            config.segment_bytes,
+            self._indexed_bytes + config.index_interval_bytes,
+            self.size_bytes + _ROOM_BYTES_MAX,
+        )
         last_offset = self.base_offset + _RELATIVE_MAX
         self.room = Room(end_bytes, first_ms + config.roll_ms, last_offset, leader_epoch)
 
@@ -186,14 +192,13 @@ class Segment:
         if self.max_timestamp_ms is None or timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = timestamp_ms
             self.max_timestamp_offset = last_offset
-        if self._unindexed_bytes > index_interval_bytes:
+        if self.size_bytes - self._indexed_bytes > index_interval_bytes:
             self.index.append(last_offset - self.base_offset, self.size_bytes)
             self.time_index.note(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
-            self._unindexed_bytes = 0
+            self._indexed_bytes = self.size_bytes
             self._has_new_entry = True
             self._save_full_pages()
         self.size_bytes += size_bytes
-        self._unindexed_bytes += size_bytes
         self.next_offset = last_offset + 1
 
     def _save_full_pages(self) -> None:
@@ -225,7 +230,7 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
             self.next_offset = header.next_offset
             end = position + header.size_bytes
-        self._unindexed_bytes = self.size_bytes - start
+        self._indexed_bytes = start
         return end == self.size_bytes
 
     def largest_timestamp_ms(self) -> int:
@@ -305,7 +310,7 @@ class Segment:
         self.max_timestamp_ms = None
         self.next_offset = self.base_offset
         self.size_bytes = 0
-        self._unindexed_bytes = 0
+        self._indexed_bytes = 0
 
     def open_indexes(self) -> list[DiskFile]:
         """The index files, for a sync."""

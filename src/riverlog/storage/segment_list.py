@@ -33,14 +33,16 @@ class LogRead(NamedTuple):
 
 
 class SegmentList:
-    __slots__ = ("_base_offsets", "_ends", "_recent_offsets", "_recent_positions", "_segments", "active")
+    __slots__ = ("_base_offsets", "_ends", "_segments", "active", "recent_offsets", "recent_positions")
 
     def __init__(self, segments: Iterable[Segment]) -> None:
         self._segments = list(segments)
         self.active = self._segments[-1]
         self._base_offsets = [segment.base_offset for segment in self._segments]
-        self._recent_offsets = array("q")  # As lists they would be the largest part of a small log.
-        self._recent_positions = array("q")
+        self.recent_offsets = array("q")  # As lists they would be the largest part of a small log.
+        """The first offsets of the batches written last; the log adds to both, others only read."""
+        self.recent_positions = array("q")
+        """Where they begin in the active segment."""
         self._ends: dict[int, tuple[Segment, int]] | None = None
         """Where the batch begins that begins with an offset, for those at which the last reads have ended."""
 
@@ -110,7 +112,7 @@ class SegmentList:
 
     def note_newest(self, base_offset: int, position: int) -> None:
         """Remember where the batch begins that was just written."""
-        offsets, positions = self._recent_offsets, self._recent_positions
+        offsets, positions = self.recent_offsets, self.recent_positions
         offsets.append(base_offset)
         positions.append(position)
         if len(offsets) > _RECENT_MAX:
@@ -118,12 +120,12 @@ class SegmentList:
 
     def forget_recent(self) -> None:
         """Before any batch that is remembered goes, or is not in the active segment any more."""
-        self._recent_offsets, self._recent_positions = array("q"), array("q")
+        self.recent_offsets, self.recent_positions = array("q"), array("q")
         self._ends = None
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """Batches from the one that holds `offset`, below `end_offset`. Never splits a batch."""
-        if self._recent_offsets and offset >= self._recent_offsets[0]:
+        if self.recent_offsets and offset >= self.recent_offsets[0]:
             return self._read_recent(offset, max_bytes, end_offset, at_least_one_batch)
         if self._ends is not None and (known := self._ends.get(offset)) is not None:
             segment, start = known
@@ -150,7 +152,7 @@ class SegmentList:
 
     def _read_recent(self, offset: int, max_bytes: int, end_offset: int, at_least_one_batch: bool) -> LogRead:
         """The same from memory, for a reader at the tail."""
-        segment, offsets, positions = self._segments[-1], self._recent_offsets, self._recent_positions
+        segment, offsets, positions = self._segments[-1], self.recent_offsets, self.recent_positions
         next_offset = segment.next_offset
         if offset >= end_offset or offset >= next_offset:
             return LogRead(None, end_offset)
@@ -175,9 +177,9 @@ class SegmentList:
     def _end(self, segment: Segment, end_offset: int) -> int:
         if end_offset >= segment.next_offset:
             return segment.size_bytes
-        recent = self._recent_offsets
+        recent = self.recent_offsets
         if recent and end_offset >= recent[0] and segment is self._segments[-1]:
-            return self._recent_positions[bisect_right(recent, end_offset) - 1]
+            return self.recent_positions[bisect_right(recent, end_offset) - 1]
         located = segment.locate(end_offset)
         return located[0] if located is not None else segment.size_bytes
 
@@ -189,12 +191,12 @@ class SegmentList:
         The first batch is sent anyway if asked.
         """
         limit = start + max_bytes
-        positions = self._recent_positions
+        positions = self.recent_positions
         if first_end > limit:
             end, upper = start, segment.base_offset
         elif positions and limit >= positions[0] and segment is self._segments[-1]:
             number = bisect_right(positions, limit) - 1
-            return positions[number], self._recent_offsets[number]
+            return positions[number], self.recent_offsets[number]
         else:
             end, upper = segment.last_boundary(start, limit)
         if end == start and one:

@@ -1,9 +1,9 @@
-"""Produce requests that differ from the one before them in their records alone.
+"""Produce requests that differ from the one before them in their records alone, and their replies.
 
 A producer that sends small batches to one partition repeats everything in front of them: API, version, client
-id, topic, partition. Where those bytes are the same, so is what they mean, and only the records are cut out.
-Flexible versions outside of a transaction, with records of less than 16 KB; whatever else there is, and any
-doubt, is decoded as usual.
+id, topic, partition. Where those bytes are the same, so is what they mean: only the records are cut out, and
+the reply is that of the request before but for three numbers. Flexible versions outside of a transaction,
+with records of less than 16 KB; whatever else there is, and any doubt, is decoded as usual.
 """
 
 import struct
@@ -11,39 +11,48 @@ from typing import Final
 
 from riverlog.wire.framing import RequestHeader
 from riverlog.wire.hot_produce_request import SingleBatch
+from riverlog.wire.hot_produce_response import encode_single
 
 VERSION_MIN: Final = 9
 _BY_ID_VERSION_MIN: Final = 13
-_key_and_correlation: Final = struct.Struct(">ii").unpack_from
-_length_bytes: Final = struct.Struct(">BB").unpack_from
+_key_and_version: Final = struct.Struct(">i").unpack_from
 _no_tags: Final = struct.Struct(">HB").unpack_from
-_new_tuple = tuple.__new__  # Spares every request the Python calls that NamedTuples are made by.
+_REPLY_OFFSETS_BYTES: Final = 24
+_REPLY_TAIL_BYTES: Final = 9  # No record errors, no message, no tags, no throttling, no tags.
 
 
 class RepeatedProduce:
-    """What stands in front of the records of a request."""
+    """What stands in front of the records of a request, and around the offsets of its reply."""
 
-    __slots__ = ("_api_key", "_client_id", "_constant", "_end", "_key_and_version", "_single", "_version")
+    __slots__ = (
+        "_constant", "_constant_end", "_key_and_version", "_pack_reply", "_reply_bytes", "_reply_head",
+        "_reply_tail", "_unpack", "version",
+    )  # fmt: skip
 
     def __init__(self, frame: memoryview, header: RequestHeader, body: int, request: SingleBatch) -> None:
         """`body` is where the body begins in the frame that `header` and `request` were decoded from."""
-        self._api_key, self._version, _, self._client_id = header
-        self._single = request[:5]
-        name_bytes = 16 if self._version >= _BY_ID_VERSION_MIN else 1 + len(request.name.encode())
+        version = self.version = header.api_version
+        name_bytes = 16 if version >= _BY_ID_VERSION_MIN else 1 + len(request.name.encode())
         # Before the topic: transactional id, acks, time-out, count. After it: count, partition.
-        self._end = body + 8 + name_bytes + 5
-        self._key_and_version, _ = _key_and_correlation(frame)
-        self._constant = bytes(frame[8 : self._end])
+        end = self._constant_end = body + 8 + name_bytes + 5
+        (self._key_and_version,) = _key_and_version(frame)
+        self._constant = bytes(frame[8:end])
+        self._unpack = struct.Struct(f">ii{end - 8}sBB").unpack_from
+        reply = encode_single(version, 0, request, (request.partition, 0, 0, -1, 0))
+        offsets_at = len(reply) - _REPLY_TAIL_BYTES - _REPLY_OFFSETS_BYTES
+        self._reply_bytes = len(reply) - 4
+        self._reply_head = reply[8:offsets_at]
+        self._reply_tail = reply[-_REPLY_TAIL_BYTES:]
+        self._pack_reply = struct.Struct(f">ii{len(self._reply_head)}sqqq{_REPLY_TAIL_BYTES}s").pack
 
-    def read(self, frame: memoryview) -> tuple[RequestHeader, SingleBatch] | None:
-        """The header and the request in another frame; None if more than the records may differ."""
-        size, end = len(frame), self._end
+    def cut(self, frame: memoryview) -> tuple[int, memoryview] | None:
+        """Correlation id and records of another frame; None if more than those may differ."""
+        size, end = len(frame), self._constant_end
         if size < end + 4:
             return None
-        key_and_version, correlation_id = _key_and_correlation(frame)
-        if key_and_version != self._key_and_version or frame[8:end] != self._constant:
+        key_and_version, correlation_id, constant, low, high = self._unpack(frame)
+        if key_and_version != self._key_and_version or constant != self._constant:
             return None
-        low, high = _length_bytes(frame, end)
         if low < 128:
             start = end + 1
             stop = end + low
@@ -54,8 +63,11 @@ class RepeatedProduce:
             return None
         if low == 0 or stop + 3 > size or _no_tags(frame, stop) != (0, 0):
             return None
-        header = (self._api_key, self._version, correlation_id, self._client_id)
-        return (
-            _new_tuple(RequestHeader, header),
-            _new_tuple(SingleBatch, (*self._single, frame[start:stop])),
-        )
+        return correlation_id, frame[start:stop]
+
+    def reply(self, correlation_id: int, base_offset: int, log_start_offset: int) -> bytes:
+        """The frame that acknowledges a batch."""
+        return self._pack_reply(
+            self._reply_bytes, correlation_id, self._reply_head, base_offset, -1, log_start_offset,
+            self._reply_tail,
+        )  # fmt: skip

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.broker.context import HangUp, InOrder, Parts, RequestContext
+from riverlog.broker.context import HangUp, InOrder, Parts, Repeated, RequestContext
+from riverlog.broker.handlers.repeated_writes import RepeatedWrites
 from riverlog.broker.produced_transactions import ProducedTransactions, begins_late
 from riverlog.broker.transactional_writes import Refusals
 from riverlog.model.clock import Clock
@@ -33,11 +34,13 @@ from riverlog.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from riverlog.wire.repeated_produce import RepeatedProduce
 
 SERVED_VERSION_MIN = 3
 _ACKS = frozenset({-1, 0, 1})
 _ZSTD_VERSION_MIN = 7
 _SINGLE_VERSION_MIN = 8
+_BY_ID_VERSION_MIN = 13
 _ALL = -1
 _ATTRIBUTES_LOW_BYTE_AT = 22
 
@@ -87,6 +90,15 @@ class ProduceHandler:
             request = request.as_request()
         return self._write_all(request, context)
 
+    def repeated(self, like: RepeatedProduce, request: SingleBatch) -> Repeated | None:
+        """The answers to requests that are like one that was just handled; None if each must be looked at."""
+        if request.acks != 1 and request.acks != _ALL:
+            return None
+        partition = self._find(like.version, request.name, request.topic_id, request.partition)
+        if not isinstance(partition, Partition):
+            return None
+        return RepeatedWrites(like, partition, request.acks == _ALL, self._clock, self._bytes_in).answer
+
     def _write_single(
         self, request: SingleBatch, context: RequestContext
     ) -> Parts | ProduceResponse | Awaitable[ProduceResponse] | None:
@@ -98,26 +110,18 @@ class ProduceHandler:
         version, correlation_id = context.header[1:3]
         if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL):
             return None
-        find = self._replicas
-        partition = find.find(name, index) if version < 13 else find.find_by_id(topic_id, index)
+        partition = self._find(version, name, topic_id, index)
         if not isinstance(partition, Partition):
             return None
         now_ms, for_all = self._clock.wall_ms(), acks == _ALL
-        outcome = partition.append_plain(records, now_ms, for_all_replicas=for_all)
-        if outcome is None:
-            if not is_plain_batch(records):
-                return None
-            outcome = partition.append(records, now_ms, for_all_replicas=for_all)
-        log = partition.log
-        if type(outcome) is Written:
-            first_offset, end_offset, append_time_ms = outcome
-            if log.high_watermark >= end_offset:
-                self._bytes_in.add(len(records))
-                row = (
-                    index, 0, first_offset, -1 if append_time_ms is None else append_time_ms,
-                    log.log_start_offset,
-                )  # fmt: skip
-                return [encode_single(version, correlation_id, request, row)]
+        offset = partition.append_plain(records, now_ms, for_all)
+        if offset is not None:
+            self._bytes_in.add(len(records))
+            row = (index, 0, offset, -1, partition.log.log_start_offset)
+            return [encode_single(version, correlation_id, request, row)]
+        if not is_plain_batch(records):
+            return None
+        outcome = partition.append(records, now_ms, for_all_replicas=for_all)
         waiting: list[_Unacknowledged] = []
         reply = self._reply(index, records, outcome, partition, acks, waiting)
         answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])
@@ -177,7 +181,7 @@ class ProduceHandler:
         waiting: list[_Unacknowledged],
         refusals: Refusals,
     ) -> PartitionProduceResponse:
-        partition = self._find(topic, data.index, version)
+        partition = self._find(version, topic.name, topic.topic_id, data.index)
         if not isinstance(partition, Partition):
             return _error(data.index, NotWritten(partition))
         if refusals and (error := refusals.get(partition.topic_partition)) is not None:
@@ -211,10 +215,10 @@ class ProduceHandler:
                 waiting.append(_Unacknowledged(reply, partition, unacknowledged))
         return reply
 
-    def _find(self, topic: TopicProduceData, index: int, version: int) -> Partition | ErrorCode:
-        if version < 13:
-            return self._replicas.find(topic.name, index)
-        return self._replicas.find_by_id(topic.topic_id, index)
+    def _find(self, version: int, name: str, topic_id: UUID | None, index: int) -> Partition | ErrorCode:
+        if version < _BY_ID_VERSION_MIN:
+            return self._replicas.find(name, index)
+        return self._replicas.find_by_id(topic_id, index)
 
 
 def _by_place(
