@@ -199,14 +199,20 @@ def test_a_full_disk_is_told_and_nothing_of_the_batch_stays(taken: Taken) -> Non
         client.create_topic("orders")
         for _ in range(5):
             client.produce("orders", acks=1)
+        disk.is_full = True
+        with RawClient(broker) as other:
+            usual = other.produce("orders", acks=1)
+        assert usual.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        disk.is_full = False
+        client.produce("orders", acks=1)
+        client.produce("orders", acks=1)
         before = log_bytes(broker, "orders")
         disk.is_full = True
-        for _ in range(3):
-            assert client.produce("orders", acks=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert [client.produce("orders", acks=1) for _ in range(3)] == [usual] * 3
         assert log_bytes(broker, "orders") == before
         disk.is_full = False
-        assert [client.produce("orders", acks=1).base_offset for _ in range(3)] == [5, 6, 7]
-        assert taken.count == 3 + 2  # The first after the fault is looked at closely.
+        assert [client.produce("orders", acks=1).base_offset for _ in range(3)] == [7, 8, 9]
+        assert taken.count == 3 + 1 + 1 + 2  # The first of the faults is told so, the first after them not.
 
 
 def test_a_disk_that_breaks_closes_the_partition(taken: Taken) -> None:
@@ -219,4 +225,4 @@ def test_a_disk_that_breaks_closes_the_partition(taken: Taken) -> None:
         assert client.produce("orders").error_code == ErrorCode.KAFKA_STORAGE_ERROR
         disk.broken = None
         assert client.produce("orders").error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert taken.count == 3
+        assert taken.count == 4

@@ -14,7 +14,7 @@ from riverlog.model.config.slices import CompressionType, LogConfig, TimestampTy
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
 from riverlog.records import validate as validation
-from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of, patch_only
+from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
 from riverlog.records.compression import Codec
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.waiting import Reader, WaitingProducers, WaitingReaders
@@ -142,7 +142,7 @@ class Partition:
             return self._not_stored(error)
         return self._told(outcome, len(accepted.data))
 
-    def append_plain(self, data: memoryview, now_ms: int, for_all_replicas: bool) -> int | None:
+    def append_plain(self, data: memoryview, now_ms: int, for_all_replicas: bool) -> int | NotWritten | None:
         """The short way for an ordinary batch outside of any transaction: the offset of its first record,
         which is written and acknowledged.
 
@@ -164,9 +164,8 @@ class Partition:
                 if type(outcome) is not Appended:
                     return None
                 offset = outcome.first_offset
-        except (DiskFullError, StorageError):
-            patch_only(data, 0, fields[2])  # As it came, for a second look that tells what is wrong.
-            return None
+        except (DiskFullError, StorageError) as error:
+            return self._not_stored(error)
         log.commit_all()
         if self._producers.waiting:
             self._producers.release(log.high_watermark)

@@ -17,6 +17,7 @@ VERSION_MIN: Final = 9
 _BY_ID_VERSION_MIN: Final = 13
 _key_and_version: Final = struct.Struct(">i").unpack_from
 _no_tags: Final = struct.Struct(">HB").unpack_from
+_NOTHING: Final = memoryview(b"")
 _REPLY_OFFSETS_BYTES: Final = 24
 _REPLY_TAIL_BYTES: Final = 9  # No record errors, no message, no tags, no throttling, no tags.
 
@@ -26,7 +27,7 @@ class RepeatedProduce:
 
     __slots__ = (
         "_constant", "_constant_end", "_key_and_version", "_pack_reply", "_reply_bytes", "_reply_head",
-        "_reply_tail", "_unpack", "version",
+        "_reply_tail", "_request", "_unpack", "version",
     )  # fmt: skip
 
     def __init__(self, frame: memoryview, header: RequestHeader, body: int, request: SingleBatch) -> None:
@@ -38,6 +39,7 @@ class RepeatedProduce:
         (self._key_and_version,) = _key_and_version(frame)
         self._constant = bytes(frame[8:end])
         self._unpack = struct.Struct(f">ii{end - 8}sBB").unpack_from
+        self._request = request._replace(records=_NOTHING)
         reply = encode_single(version, 0, request, (request.partition, 0, 0, -1, 0))
         offsets_at = len(reply) - _REPLY_TAIL_BYTES - _REPLY_OFFSETS_BYTES
         self._reply_bytes = len(reply) - 4
@@ -71,3 +73,8 @@ class RepeatedProduce:
             self._reply_bytes, correlation_id, self._reply_head, base_offset, -1, log_start_offset,
             self._reply_tail,
         )  # fmt: skip
+
+    def refusal(self, correlation_id: int, error_code: int) -> bytes:
+        """The frame that says that nothing was written."""
+        row = (self._request.partition, error_code, -1, -1, -1)
+        return encode_single(self.version, correlation_id, self._request, row)

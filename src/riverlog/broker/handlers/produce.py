@@ -114,14 +114,17 @@ class ProduceHandler:
         if not isinstance(partition, Partition):
             return None
         now_ms, for_all = self._clock.wall_ms(), acks == _ALL
-        offset = partition.append_plain(records, now_ms, for_all)
-        if offset is not None:
+        written = partition.append_plain(records, now_ms, for_all)
+        if isinstance(written, int):
             self._bytes_in.add(len(records))
-            row = (index, 0, offset, -1, partition.log.log_start_offset)
+            row = (index, 0, written, -1, partition.log.log_start_offset)
             return [encode_single(version, correlation_id, request, row)]
-        if not is_plain_batch(records):
+        if written is not None:
+            outcome: Written | NotWritten = written
+        elif is_plain_batch(records):
+            outcome = partition.append(records, now_ms, for_all_replicas=for_all)
+        else:
             return None
-        outcome = partition.append(records, now_ms, for_all_replicas=for_all)
         waiting: list[_Unacknowledged] = []
         reply = self._reply(index, records, outcome, partition, acks, waiting)
         answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])

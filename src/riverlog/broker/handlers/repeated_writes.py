@@ -13,7 +13,7 @@ from riverlog.wire.repeated_produce import RepeatedProduce
 class RepeatedWrites:
     """A partition that was deleted, handed over or has failed takes nothing, so it is never the wrong one."""
 
-    __slots__ = ("_bytes_in", "_cut", "_for_all_replicas", "_partition", "_reply", "_wall_ms")
+    __slots__ = ("_bytes_in", "_for_all_replicas", "_like", "_partition", "_wall_ms")
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class RepeatedWrites:
         clock: Clock,
         bytes_in: Counter,
     ) -> None:
-        self._cut, self._reply = like.cut, like.reply
+        self._like = like
         self._partition = partition
         self._for_all_replicas = for_all_replicas
         self._wall_ms = clock.wall_ms
@@ -31,13 +31,13 @@ class RepeatedWrites:
 
     def answer(self, frame: memoryview) -> Parts | None:
         """The reply; None, and nothing is written, if the request must be looked at more closely."""
-        found = self._cut(frame)
+        found = self._like.cut(frame)
         if found is None:
             return None
         correlation_id, records = found
         partition = self._partition
-        offset = partition.append_plain(records, self._wall_ms(), self._for_all_replicas)
-        if offset is None:
-            return None
-        self._bytes_in.add(len(records))
-        return [self._reply(correlation_id, offset, partition.log.log_start_offset)]
+        written = partition.append_plain(records, self._wall_ms(), self._for_all_replicas)
+        if isinstance(written, int):
+            self._bytes_in.add(len(records))
+            return [self._like.reply(correlation_id, written, partition.log.log_start_offset)]
+        return None if written is None else [self._like.refusal(correlation_id, written.error)]
