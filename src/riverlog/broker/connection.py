@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.context import HangUp, Parts, Repeated
+from riverlog.broker.context import Answer, HangUp, Parts, Repeated
 from riverlog.broker.inbound import Inbound, InvalidFrameSizeError
 from riverlog.broker.outbound import Outbound
+from riverlog.broker.postponed import Promise
 from riverlog.broker.receive_memory import ReceiveMemory
 from riverlog.broker.turn import LOOK_EVERY, Turn
 from riverlog.model.network import Address, Socket
@@ -25,14 +26,13 @@ _REPLIES_PENDING_MAX = 100
 _QUEUED_BYTES_MAX = 2 * 1024**2
 _REQUESTS_PER_TURN = 64
 
-Answer = Parts | HangUp | None
-"""A reply, a reason to close, or nothing at all (acks=0)."""
+Pending = asyncio.Future[Answer] | Promise
 
 
 class Later(NamedTuple):
     """The answer is in the making. Cancelled when the connection closes first."""
 
-    answer: "asyncio.Future[Answer]"
+    answer: Pending
     may_be_overtaken: bool
 
 
@@ -98,7 +98,7 @@ class Connection:
         self._on_closed = on_closed
         self._loop = asyncio.get_running_loop()
         self._pending: deque[Parts | Later] = deque()
-        self._blocking: asyncio.Future[Answer] | None = None
+        self._blocking: Pending | None = None
         self._hang_up_reason: str | None = None
         self._waits_for_memory = False
         self._is_reading = True
@@ -212,7 +212,7 @@ class Connection:
         elif isinstance(answer, HangUp):
             self._hang_up_reason = answer.reason
 
-    def _on_answered(self, answered: "asyncio.Future[Answer]") -> None:
+    def _on_answered(self, answered: Pending) -> None:
         if self.is_closed:
             return
         if self._blocking is answered:
@@ -229,7 +229,7 @@ class Connection:
             self._pending.popleft()
         self._advance()
 
-    def _queue_answer(self, answered: "asyncio.Future[Answer]") -> bool:
+    def _queue_answer(self, answered: Pending) -> bool:
         """False when there is no reply and there can be none after it."""
         answer = HangUp("the request was given up") if answered.cancelled() else answered.result()
         if type(answer) is list:

@@ -28,6 +28,10 @@ class HangUp(NamedTuple):
     reason: str
 
 
+Answer = Parts | HangUp | None
+"""A reply, a reason to close, or nothing at all (acks=0)."""
+
+
 class InOrder(NamedTuple):
     """An answer in the making whose effect is still to come: no later request of the connection may start
     before it is there, even where the route lets requests overtake one another."""

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from riverlog.broker.complaints import Complaints
-from riverlog.broker.connection import Answer, Later, Origin
-from riverlog.broker.context import HangUp, InOrder, RequestContext
+from riverlog.broker.connection import Later, Origin
+from riverlog.broker.context import Answer, HangUp, InOrder, RequestContext
 from riverlog.broker.handlers.api_versions import unsupported_version_reply
+from riverlog.broker.postponed import NOT_YET, Postponed, Promise
 from riverlog.broker.route import Route
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
@@ -95,6 +96,8 @@ class Dispatcher:
             if response is None:
                 return None
             may_be_overtaken = route.may_be_overtaken
+            if isinstance(response, Postponed):
+                return Later(self._promised(route, response, context), may_be_overtaken)
             if type(response) is InOrder:
                 may_be_overtaken = False
                 response = response.answer
@@ -107,6 +110,21 @@ class Dispatcher:
             return self._encode(route, response, context)
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, context)
+
+    def _promised(self, route: Route, postponed: Postponed, context: RequestContext) -> Promise:
+        promise = Promise(postponed)
+
+        def ask() -> None:
+            try:
+                response = postponed.make()
+                answer = None if response is NOT_YET else self._encode(route, response, context)
+            except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+                answer = self._failure(route, context)
+            if answer is not None:
+                promise.keep(answer)
+
+        postponed.begin(ask)
+        return promise
 
     async def _finish(self, route: Route, response: Awaitable[Any], context: RequestContext) -> Answer:
         try:

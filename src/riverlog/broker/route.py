@@ -17,7 +17,7 @@ from riverlog.wire.repeated_produce import RepeatedProduce
 
 class Handler(Protocol):
     """`handle` returns the response, or the parts of its frame if it has encoded it itself, an awaitable of
-    the response (or `InOrder`), `HangUp`, or None for no reply.
+    the response (or `InOrder`), `Postponed`, `HangUp`, or None for no reply.
 
     The request may point into the receive buffer: whatever is needed after `handle` has returned is copied.
     """

@@ -5,7 +5,7 @@ A fetch that claims to come from a replica is refused until there are other repl
 the nearest follower (KIP-392), for which every reply names no preferred replica.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Callable, Sequence
 
 from riverlog.broker.context import Parts, RequestContext
 from riverlog.broker.fetch_reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
@@ -17,7 +17,7 @@ from riverlog.broker.fetch_sessions import (
     Wanted,
     wanted_by,
 )
-from riverlog.broker.fetch_wait import Watch, wait_for_records
+from riverlog.broker.fetch_wait import FetchWait
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -43,7 +43,7 @@ class FetchHandler:
 
     def handle(
         self, request: FetchRequest | SingleFetch, context: RequestContext
-    ) -> Parts | FetchResponse | Awaitable[Parts | FetchResponse]:
+    ) -> Parts | FetchResponse | FetchWait:
         if isinstance(request, SingleFetch):
             answer = self._answer_single(request, context)
             if answer is not None:
@@ -51,9 +51,7 @@ class FetchHandler:
             request = request.as_request()
         return self._answer(request, context)
 
-    def _answer_single(
-        self, request: SingleFetch, context: RequestContext
-    ) -> Parts | Awaitable[Parts | FetchResponse] | None:
+    def _answer_single(self, request: SingleFetch, context: RequestContext) -> Parts | FetchWait | None:
         """The short way for what most fetches are: enough records of one partition, and nothing else to tell.
 
         None, and nothing has happened, wherever that is not so.
@@ -78,27 +76,44 @@ class FetchHandler:
             self._sessions.advance_only(session, request, row[1], row[3])
         return self._with_records(read, request, context)
 
-    async def _answer_single_later(
+    def _answer_single_later(
         self, request: SingleFetch, context: RequestContext, partition: Partition
-    ) -> Parts | FetchResponse:
+    ) -> FetchWait:
         """With the first records that come; whatever else may happen is for the long way to tell."""
         by_id = context.version >= 13
+
+        def look(is_over: bool) -> Parts | FetchResponse | int:
+            read = self._reader.read_single(request, self._fetch_bytes_max, by_id=by_id)
+            if isinstance(read, tuple):
+                return self._with_records(read, request, context)
+            if not is_over and read is not None:
+                return 0
+            response = self._answer(request._replace(max_wait_ms=0).as_request(), context)
+            assert isinstance(response, FetchResponse)  # Nobody waits for no time.
+            return response
+
+        return self._wait([partition], look, 0, 1, request.max_wait_ms)
+
+    def _wait(
+        self,
+        partitions: Sequence[Partition],
+        look: Callable[[bool], Parts | FetchResponse | int],
+        have_bytes: int,
+        enough_bytes: int,
+        max_wait_ms: int,
+    ) -> FetchWait:
         self._waiting_count += 1
-        try:
-            with Watch([partition], enough_bytes=1, timeout_s=request.max_wait_ms / 1000) as watch:
-                while not watch.is_over:
-                    # At first as well: records may have come before the watch began.
-                    read = self._reader.read_single(request, self._fetch_bytes_max, by_id=by_id)
-                    if isinstance(read, tuple):
-                        return self._with_records(read, request, context)
-                    if read is None:
-                        break
-                    await watch.until_worth_reading(0)
-        finally:
-            self._waiting_count -= 1
-        response = self._answer(request._replace(max_wait_ms=0).as_request(), context)
-        assert isinstance(response, FetchResponse)  # Nobody waits for no time.
-        return response
+        return FetchWait(
+            partitions,
+            look,
+            have_bytes=have_bytes,
+            enough_bytes=enough_bytes,
+            timeout_s=max_wait_ms / 1000,
+            on_end=self._on_wait_ended,
+        )
+
+    def _on_wait_ended(self) -> None:
+        self._waiting_count -= 1
 
     def _with_records(
         self, read: tuple[Row, FileSlice], request: SingleFetch, context: RequestContext
@@ -108,9 +123,7 @@ class FetchHandler:
         self._bytes_out.add(records.length)
         return encode_single_fetch(version, correlation_id, request, row, records, request.session_id)
 
-    def _answer(
-        self, request: FetchRequest, context: RequestContext
-    ) -> FetchResponse | Awaitable[FetchResponse]:
+    def _answer(self, request: FetchRequest, context: RequestContext) -> FetchResponse | FetchWait:
         if request.isolation_level not in (0, _READ_COMMITTED):
             return _unknown_isolation(request)
         is_full = request.session_epoch in (SessionEpoch.INITIAL, SessionEpoch.FINAL)
@@ -136,7 +149,7 @@ class FetchHandler:
             return self._respond(reads, request, session, context.version)
         return self._respond_later(wanted, limits, reads, request, session, context.version)
 
-    async def _respond_later(
+    def _respond_later(
         self,
         wanted: list[Wanted],
         limits: FetchLimits,
@@ -144,18 +157,17 @@ class FetchHandler:
         request: FetchRequest,
         session: FetchSession | None,
         version: int,
-    ) -> FetchResponse:
-        self._waiting_count += 1
-        try:
-            reads = await wait_for_records(
-                lambda: self._reader.read(wanted, limits),
-                [read.partition for read in first.reads if read.partition is not None],
-                min(request.min_bytes, limits.max_bytes),
-                request.max_wait_ms / 1000,
-            )
-        finally:
-            self._waiting_count -= 1
-        return self._respond(reads, request, session, version)
+    ) -> FetchWait:
+        enough_bytes = min(request.min_bytes, limits.max_bytes)
+
+        def look(is_over: bool) -> FetchResponse | int:
+            reads = self._reader.read(wanted, limits)
+            if is_over or reads.size_bytes >= enough_bytes or reads.must_answer:
+                return self._respond(reads, request, session, version)
+            return reads.size_bytes
+
+        partitions = [read.partition for read in first.reads if read.partition is not None]
+        return self._wait(partitions, look, first.size_bytes, enough_bytes, request.max_wait_ms)
 
     def _respond(
         self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, version: int
