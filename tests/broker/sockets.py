@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.connection import Answer, Answering, Later, Origin
+from riverlog.broker.connection import Answering, Later, Origin
 from riverlog.broker.connections import ConnectionLimits, Connections
+from riverlog.broker.context import Answer
 from riverlog.broker.network import AsyncNetwork
 from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.broker.turn import Turn
 from riverlog.model.metrics import NoMetrics
 from riverlog.model.network import Address
 
@@ -64,6 +66,7 @@ async def served(
         limits or ConnectionLimits(),
         memory=memory,
         cold_reader=cold_reader,
+        turn=Turn(),
         clock=clock,
         metrics=NoMetrics(),
     )

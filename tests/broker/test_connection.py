@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from riverlog.broker.connection import Answer, Later
-from riverlog.broker.context import HangUp
+from riverlog.broker.connection import Later
+from riverlog.broker.context import Answer, HangUp
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from riverlog.broker import cold_reads, outbound
-from riverlog.broker.connection import Answer
+from riverlog.broker.context import Answer
 from riverlog.model.disk import FileSlice
 from riverlog.storage.local_disk import LocalDisk
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served

@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from riverlog.broker.connection import Answer, Later
+from riverlog.broker.connection import Later
 from riverlog.broker.connections import ConnectionLimits
+from riverlog.broker.context import Answer
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
 
 

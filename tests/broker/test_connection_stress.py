@@ -10,7 +10,8 @@ import zlib
 
 import pytest
 
-from riverlog.broker.connection import Answer, Later
+from riverlog.broker.connection import Later
+from riverlog.broker.context import Answer
 from tests.broker.sockets import Scripted, frame, read_frame, served, until
 
 _REQUESTS = 300

@@ -177,6 +177,7 @@ def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
             assert isinstance(later, Later)
             assert later.may_be_overtaken is may_be_overtaken
             answer.set_result(None)
+            assert isinstance(later.answer, asyncio.Future)
             assert await later.answer is None
 
     asyncio.run(main())

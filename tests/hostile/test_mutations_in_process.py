@@ -13,7 +13,8 @@ import random
 import psutil
 import pytest
 
-from riverlog.broker.connection import Later, Origin
+from riverlog.broker.connection import Later, Origin, Pending
+from riverlog.broker.postponed import Promise
 from riverlog.model.network import Address
 from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.node import Node
@@ -66,13 +67,24 @@ class _Spoilt:
             self.tally.count(payload)
             answer = answering.dispatch(memoryview(bytearray(payload)), _ORIGIN)
             if isinstance(answer, Later):
-                await asyncio.wait({answer.answer}, timeout=_GIVE_UP_S)
-                answer.answer.cancel()
-                await asyncio.wait({answer.answer})
+                await _settle(answer.answer)
             elif number % 50 == 0:
                 await asyncio.sleep(0)
         gc.collect()
         return int(psutil.Process().memory_info().rss)
+
+
+async def _settle(pending: Pending) -> None:
+    """Wait a little for the answer, then give it up."""
+    if isinstance(pending, Promise):
+        kept = asyncio.get_running_loop().create_future()
+        pending.add_done_callback(lambda _: kept.set_result(None))
+        await asyncio.wait({kept}, timeout=_GIVE_UP_S)
+        pending.cancel()
+    else:
+        await asyncio.wait({pending}, timeout=_GIVE_UP_S)
+        pending.cancel()
+        await asyncio.wait({pending})
 
 
 def _reached(metrics: InMemoryMetrics) -> float:

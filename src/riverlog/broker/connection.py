@@ -156,6 +156,8 @@ class Connection:
             self._after_flush(True)
             return
         turn = self._turn
+        if turn.questions and len(turn.questions) == 1 and not turn.is_crowded:
+            turn.ask()
         turn.replies += 1
         if (turn.is_crowded or turn.replies % LOOK_EVERY == 0) and not is_long:
             turn.hold(self, answer)

@@ -42,6 +42,7 @@ class Connections:
         *,
         memory: ReceiveMemory,
         cold_reader: ColdReader,
+        turn: Turn,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
@@ -51,7 +52,7 @@ class Connections:
         self._memory = memory
         self._cold_reader = cold_reader
         self._clock = clock
-        self._turn = Turn()
+        self._turn = turn
         self._open: OrderedDict[Connection, None] = OrderedDict()
         self._per_address: Counter[str] = Counter()
         self._complaints = Complaints(_logger, clock.monotonic_s)

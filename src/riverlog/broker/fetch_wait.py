@@ -6,10 +6,12 @@ in every case it stops watching. It begins in the turn of the event loop in whic
 nothing can come in between.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from riverlog.broker.postponed import NOT_YET, Postponed
+from riverlog.broker.turn import Turn
 from riverlog.replication.partition import Partition
 
 
@@ -27,15 +29,16 @@ class FetchWait(Postponed):
         enough_bytes: int,
         timeout_s: float,
         on_end: Callable[[], None],
+        turn: Turn,
     ) -> None:
-        super().__init__()
+        super().__init__(turn)
         self._partitions = partitions
         self._look = look
         self._have_bytes = have_bytes
         self._enough_bytes = enough_bytes
         self._on_end = on_end
         self._is_over = False
-        self._timer = self._loop.call_later(timeout_s, self.on_disturbance)
+        self._timer = asyncio.get_running_loop().call_later(timeout_s, self.on_disturbance)
         for partition in partitions:
             partition.watch(self)
 

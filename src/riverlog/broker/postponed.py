@@ -5,22 +5,22 @@ turns it into a `Promise` for the connection. Where a task would take three turn
 to finish and to be noticed, this takes one.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
 from riverlog.broker.context import Answer
+from riverlog.broker.turn import Turn
 
 NOT_YET: Final = object()
 
 
 class Postponed:
-    """Asked in a turn of the event loop of its own after each `ask_soon`, until it has made an answer."""
+    """Asked soon after each `ask_soon`, but not within it, until it has made an answer."""
 
-    __slots__ = ("_ask", "_is_asked", "_loop")
+    __slots__ = ("_ask", "_is_asked", "_turn")
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
         self._ask: Callable[[], None] | None = None
         self._is_asked = False
 
@@ -38,7 +38,7 @@ class Postponed:
     def ask_soon(self) -> None:
         if not self._is_asked:
             self._is_asked = True
-            self._loop.call_soon(self._ask_now)
+            self._turn.ask_soon(self._ask_now)
 
     def _ask_now(self) -> None:
         self._is_asked = False

@@ -34,6 +34,7 @@ from riverlog.broker.handlers.produce import ProduceHandler
 from riverlog.broker.handlers.update_features import UpdateFeaturesHandler
 from riverlog.broker.route import Handler, Route
 from riverlog.broker.routes import routes_of
+from riverlog.broker.turn import Turn
 from riverlog.controller.controller import Controller
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.producer_ids import ProducerIds
@@ -63,6 +64,7 @@ def make_routes(
     directories: DataDirectories,
     moves: LogMoves,
     layers: Callable[[], BrokerLayers],
+    turn: Turn,
     clock: Clock,
     metrics: Metrics,
 ) -> Mapping[int, Route]:
@@ -105,7 +107,7 @@ def make_routes(
     return routes_of(
         produce=ProduceHandler(replicas, coordinators.transactions.produced, clock, metrics),
         fetch=FetchHandler(
-            FetchReader(replicas), sessions, fetch_bytes_max=config.fetch_bytes_max, metrics=metrics
+            FetchReader(replicas), sessions, turn, fetch_bytes_max=config.fetch_bytes_max, metrics=metrics
         ),
         list_offsets=ListOffsetsHandler(replicas),
         offset_for_leader_epoch=OffsetForLeaderEpochHandler(replicas),

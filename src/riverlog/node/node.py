@@ -18,6 +18,7 @@ from riverlog.broker.connections import ConnectionLimits, Connections
 from riverlog.broker.dispatch import Dispatcher
 from riverlog.broker.network import AsyncNetwork
 from riverlog.broker.receive_memory import ReceiveMemory
+from riverlog.broker.turn import Turn
 from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
@@ -217,6 +218,7 @@ class Node:
             wall_ms=self._clock.wall_ms,
         )
         self._stack.push_async_callback(controller.close)
+        turn = Turn()
         routes = make_routes(
             self.config,
             replicas=replicas,
@@ -227,6 +229,7 @@ class Node:
             directories=directories,
             moves=moves,
             layers=lambda: self._live_config.layers(follower.image),
+            turn=turn,
             clock=self._clock,
             metrics=self.metrics,
         )
@@ -237,6 +240,7 @@ class Node:
             self._limits(follower.image),
             memory=ReceiveMemory(self.config.queued_request_bytes_max or _RECEIVE_BUDGET_BYTES),
             cold_reader=cold_reader,
+            turn=turn,
             clock=self._clock,
             metrics=self.metrics,
         )

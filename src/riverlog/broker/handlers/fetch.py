@@ -18,6 +18,7 @@ from riverlog.broker.fetch_sessions import (
     wanted_by,
 )
 from riverlog.broker.fetch_wait import FetchWait
+from riverlog.broker.turn import Turn
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -31,9 +32,16 @@ _READ_COMMITTED = 1
 
 class FetchHandler:
     def __init__(
-        self, reader: FetchReader, sessions: FetchSessions, *, fetch_bytes_max: int, metrics: Metrics
+        self,
+        reader: FetchReader,
+        sessions: FetchSessions,
+        turn: Turn,
+        *,
+        fetch_bytes_max: int,
+        metrics: Metrics,
     ) -> None:
         self._reader = reader
+        self._turn = turn
         self._sessions = sessions
         self._fetch_bytes_max = fetch_bytes_max
         self._bytes_out = metrics.counter("riverlog_fetched_bytes_total")
@@ -110,6 +118,7 @@ class FetchHandler:
             enough_bytes=enough_bytes,
             timeout_s=max_wait_ms / 1000,
             on_end=self._on_wait_ended,
+            turn=self._turn,
         )
 
     def _on_wait_ended(self) -> None:
