@@ -88,7 +88,7 @@ def received(inbound: Inbound, arriving: deque[bytes]) -> list[bytes]:
     """The requests that come of these bytes, which arrive in these pieces."""
     socket, frames = ScriptedSocket(arriving), []
     while socket.arriving:
-        inbound.fill(socket)
+        inbound.fill(socket.recv_into)
         while (frame := inbound.next_frame()) is not None:
             frames.append(bytes(frame))
         assert inbound.settle()
@@ -106,7 +106,7 @@ def test_whatever_follows_a_long_request_arrives_as_it_was_sent(
 
 
 def test_a_long_request_that_arrives_at_once_is_received_at_once(inbound: Inbound, memory: Counted) -> None:
-    frame = inbound.receive(ScriptedSocket(deque([request(LONG)])))
+    frame = inbound.receive(ScriptedSocket(deque([request(LONG)])).recv_into)
     assert isinstance(frame, memoryview)
     assert bytes(frame) == request(LONG)[4:]
     assert inbound.own is not None
@@ -125,7 +125,7 @@ def test_what_is_not_one_whole_request_is_left_for_the_long_way(
     both = request(size, b"a") + request(7, b"b")
     socket, frames = ScriptedSocket(deque([both[:cut], both[cut:]])), []
     while socket.arriving:
-        came = inbound.receive(socket)
+        came = inbound.receive(socket.recv_into)
         if isinstance(came, memoryview):
             frames.append(bytes(came))
             came.release()
@@ -143,7 +143,7 @@ def test_what_is_not_one_whole_request_is_left_for_the_long_way(
 def test_a_few_bytes_after_a_long_request_hold_little_memory(
     inbound: Inbound, memory: Counted, piece: bytes
 ) -> None:
-    inbound.fill(ScriptedSocket(deque([piece])))
+    inbound.fill(ScriptedSocket(deque([piece])).recv_into)
     assert inbound.next_frame() is None
     assert inbound.settle()
     assert memory.lent_bytes <= 2 * SCRATCH_BYTES + 4
@@ -151,5 +151,5 @@ def test_a_few_bytes_after_a_long_request_hold_little_memory(
 
 def test_nothing_there_holds_no_memory(inbound: Inbound, memory: Counted) -> None:
     with pytest.raises(BlockingIOError):
-        inbound.fill(ScriptedSocket(deque()))
+        inbound.fill(ScriptedSocket(deque()).recv_into)
     assert memory.lent_bytes == 0

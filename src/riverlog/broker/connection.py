@@ -67,6 +67,7 @@ class Connection:
         "_on_closed",
         "_outbound",
         "_pending",
+        "_recv_into",
         "_socket",
         "_turn",
         "_waits_for_memory",
@@ -90,6 +91,7 @@ class Connection:
         self.origin = Origin(socket.peer, listener_name)
         self.is_closed = False
         self._socket = socket
+        self._recv_into = socket.recv_into
         self._answering = answering
         self._memory = memory
         self._turn = turn
@@ -132,9 +134,9 @@ class Connection:
         inbound, outbound = self._inbound, self._outbound
         try:
             if self._pending or outbound.queued or self._hang_up_reason is not None:
-                frame: memoryview | int = inbound.fill(self._socket)
+                frame: memoryview | int = inbound.fill(self._recv_into)
             else:
-                frame = inbound.receive(self._socket)
+                frame = inbound.receive(self._recv_into)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:

@@ -6,15 +6,18 @@ with the size that a client merely announces.
 """
 
 import struct
+from collections.abc import Callable
 
 from riverlog.broker.receive_memory import SCRATCH_BYTES, ReceiveMemory
-from riverlog.model.network import Socket
 
 _SIZE = struct.Struct(">i")
 _size = _SIZE.unpack_from
 _FIRST_CAPACITY_BYTES = 1024**2
 _EXPECTED_BYTES_MAX = 2 * 1024**2
 _NOTHING = memoryview(b"")
+
+Receive = Callable[[memoryview], int]
+"""`recv_into` of a socket."""
 
 
 class InvalidFrameSizeError(ValueError):
@@ -49,40 +52,40 @@ class Inbound:
     def holds_memory(self) -> bool:
         return self._reserved_bytes > 0
 
-    def fill(self, socket: Socket) -> int:
+    def fill(self, recv_into: Receive) -> int:
         """Receive once. 0 means that the peer has closed; `BlockingIOError` that nothing is there."""
         if self.own is not None:
-            received = socket.recv_into(self._view[self._end :])
+            received = recv_into(self._view[self._end :])
             self._end += received
             return received
         if self._expected_bytes:
-            return self._fill_long(socket)
+            return self._fill_long(recv_into)
         scratch = self._memory.scratch
-        received = socket.recv_into(scratch)
+        received = recv_into(scratch)
         self._view = scratch
         self._start = 0
         self._end = received
         return received
 
-    def _fill_long(self, socket: Socket) -> int:
+    def _fill_long(self, recv_into: Receive) -> int:
         own = self._memory.take(self._expected_bytes)
         view = memoryview(own)[: self._expected_bytes]
         try:
-            received = socket.recv_into(view)
+            received = recv_into(view)
         except BaseException:
             self._memory.give_back(own)
             raise
         self.own, self._view, self._start, self._end = own, view, 0, received
         return received
 
-    def receive(self, socket: Socket) -> memoryview | int:
+    def receive(self, recv_into: Receive) -> memoryview | int:
         """Receive once, and hand out the request if it is whole and nothing follows it: the common case.
 
         Otherwise as `fill`, with how much has come. Nothing needs to be settled after a request from here,
         but one in memory of the connection's `own` is to be dropped.
         """
         if self.own is not None or self._expected_bytes:
-            received = self.fill(socket)
+            received = self.fill(recv_into)
             end = self._end
             if self._start or not 4 <= end <= self._frame_bytes_max + 4 or _size(self._view)[0] != end - 4:
                 return received
@@ -90,7 +93,7 @@ class Inbound:
             self._expect(end)
             return self._view[4:end]
         scratch = self._memory.scratch
-        received = socket.recv_into(scratch)
+        received = recv_into(scratch)
         if 4 <= received <= self._frame_bytes_max + 4 and _size(scratch)[0] == received - 4:
             return scratch[4:received]
         self._view, self._start, self._end = scratch, 0, received

@@ -33,6 +33,7 @@ class Outbound:
         "_loop",
         "_on_broken",
         "_on_progress",
+        "_send",
         "_socket",
         "_suspended",
         "_warm_end",
@@ -49,6 +50,7 @@ class Outbound:
         on_broken: Callable[[str], None],
     ) -> None:
         self._socket = socket
+        self._send = socket.send
         self._cold_reader = cold_reader
         self._on_progress = on_progress
         self._on_broken = on_broken
@@ -86,7 +88,7 @@ class Outbound:
         try:
             if count == 1:
                 data = parts[0]
-                sent = self._socket.send(data)  # type: ignore[arg-type]
+                sent = self._send(data)  # type: ignore[arg-type]
                 if sent == len(data):
                     return
                 parts = [memoryview(data)[sent:]]  # type: ignore[arg-type]
@@ -106,7 +108,7 @@ class Outbound:
 
     def _send_bytes(self, data: bytes | memoryview) -> Parts:
         """What is left of it."""
-        sent = self._socket.send(data)
+        sent = self._send(data)
         return [] if sent == len(data) else [memoryview(data)[sent:]]
 
     def _send_around(self, records: FileSlice, parts: Parts) -> Parts:
@@ -186,7 +188,7 @@ class Outbound:
             self._warm_first(head, head.length)
             return None
         self.queued.appendleft(data)
-        sent = self._socket.send_more(data) if len(self.queued) > 1 else self._socket.send(data)
+        sent = self._socket.send_more(data) if len(self.queued) > 1 else self._send(data)
         self.queued.popleft()
         self.queued_bytes -= sent
         if sent < len(data):

@@ -156,9 +156,8 @@ class Partition:
             return None
         log = self.log
         try:
-            offset = None
-            if fields[9] < 0:
-                offset = log.append_in_room(data, fields[6], fields[8], epoch)
+            # Without a producer id there is nothing to judge by what came before.
+            offset = log.append_in_room(data, fields[6], fields[8], epoch) if fields[9] < 0 else None
             if offset is None:
                 outcome = log.append_single(data, header_of(fields), epoch)
                 if type(outcome) is not Appended:

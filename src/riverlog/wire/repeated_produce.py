@@ -27,7 +27,7 @@ class RepeatedProduce:
 
     __slots__ = (
         "_constant", "_constant_end", "_key_and_version", "_pack_reply", "_reply_bytes", "_reply_head",
-        "_reply_tail", "_request", "_unpack", "version",
+        "_reply_tail", "_request", "_unpack", "key", "version",
     )  # fmt: skip
 
     def __init__(self, frame: memoryview, header: RequestHeader, body: int, request: SingleBatch) -> None:
@@ -38,6 +38,8 @@ class RepeatedProduce:
         end = self._constant_end = body + 8 + name_bytes + 5
         (self._key_and_version,) = _key_and_version(frame)
         self._constant = bytes(frame[8:end])
+        self.key = (self._key_and_version, self._constant)
+        """The same for all requests that `cut` takes, of this connection or another."""
         self._unpack = struct.Struct(f">ii{end - 8}sBB").unpack_from
         self._request = request._replace(records=_NOTHING)
         reply = encode_single(version, 0, request, (request.partition, 0, 0, -1, 0))

@@ -41,6 +41,7 @@ _ACKS = frozenset({-1, 0, 1})
 _ZSTD_VERSION_MIN = 7
 _SINGLE_VERSION_MIN = 8
 _BY_ID_VERSION_MIN = 13
+_REPEATED_MAX = 256
 _ALL = -1
 _ATTRIBUTES_LOW_BYTE_AT = 22
 
@@ -79,6 +80,8 @@ class ProduceHandler:
         self._transactions = transactions
         self._clock = clock
         self._bytes_in = metrics.counter("riverlog_produced_bytes_total")
+        self._repeated: dict[object, tuple[Partition, Repeated]] = {}
+        """For all connections, so that what many of them need is in the processor's caches once."""
 
     def handle(
         self, request: ProduceRequest | SingleBatch, context: RequestContext
@@ -97,7 +100,14 @@ class ProduceHandler:
         partition = self._find(like.version, request.name, request.topic_id, request.partition)
         if not isinstance(partition, Partition):
             return None
-        return RepeatedWrites(like, partition, request.acks == _ALL, self._clock, self._bytes_in).answer
+        known = self._repeated.get(like.key)
+        if known is not None and known[0] is partition:
+            return known[1]
+        if len(self._repeated) == _REPEATED_MAX:
+            self._repeated.clear()
+        writes = RepeatedWrites(like, partition, request.acks == _ALL, self._clock, self._bytes_in)
+        self._repeated[like.key] = partition, writes.answer
+        return writes.answer
 
     def _write_single(
         self, request: SingleBatch, context: RequestContext
