@@ -64,6 +64,15 @@ AIMS: tuple[Aim, ...] = (
     *_by_size(
         "produce throughput, {size}, acks=all", "produce-{size}-none-acksall-p4", "mb_s", at_least=_LEAST
     ),
+    *(
+        Aim(
+            f"produce throughput, 100 B, {words}two producers",
+            f"produce-100B-none-acks{acks}-p4-by2",
+            "mb_s",
+            at_least=_LEAST[0],
+        )
+        for acks, words in (("1", ""), ("all", "acks=all, "))
+    ),
     *_by_size("consume throughput, hot, {size}", _CONSUMED, "mb_s", at_least=(1.0, 1.2, 1.4)),
     *_by_size("broker CPU per GB produced, {size}", _PRODUCED, "broker_cpu_s_per_gb", at_most=_MOST),
     *_by_size("broker CPU per GB fetched, {size}", _CONSUMED, "broker_cpu_s_per_gb", at_most=_LESS),

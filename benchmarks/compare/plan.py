@@ -39,6 +39,8 @@ def cases() -> Iterator[Case]:
     for size in SIZES:
         yield Produce(size)
         yield Produce(size, acks="all")
+    for acks in ("1", "all"):
+        yield Produce("100B", acks=acks, producers=2)
     for size in SIZES:
         yield Consume(size)
     yield from (Synchronous(), EndToEnd())

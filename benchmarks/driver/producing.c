@@ -61,22 +61,46 @@ static int64_t end_offsets(const settings_t *settings, rd_kafka_t *client) {
   return total;
 }
 
+typedef struct {
+  const settings_t *settings;
+  rd_kafka_t *client;
+  rd_kafka_topic_t *topic;
+  char *text;
+  long count;
+} writer_t;
+
+static void *write_all(void *argument) {
+  writer_t *writer = argument;
+  const settings_t *settings = writer->settings;
+  for (long i = 0; i < writer->count; i++)
+    send_one(writer->client, writer->topic, (int32_t)(i % settings->partitions),
+             nth_payload(writer->text, i, settings->size), settings->size, -1);
+  must(rd_kafka_flush(writer->client, WAIT_MS), "flush");
+  return NULL;
+}
+
 /* Delivery reports are asked for failures only (set by the harness), because a callback for each message costs
  * the client more than the broker needs for it; what was delivered is checked by the end offsets, which is also
  * how long acks=0 has to wait for the broker. */
 int run_produce(const settings_t *settings) {
   deliveries_t deliveries = {0};
   char *text = make_text(TEXT_BYTES);
-  rd_kafka_t *client = new_producer(settings, &deliveries);
-  rd_kafka_topic_t *topic = rd_kafka_topic_new(client, settings->topic, NULL);
-  warm_up(settings, client, topic, text);
+  int count = settings->threads;
+  writer_t *writers = calloc((size_t)count, sizeof *writers);
+  pthread_t *threads = calloc((size_t)count, sizeof *threads);
+  for (int i = 0; i < count; i++) {
+    writers[i] = (writer_t){.settings = settings, .text = text};
+    writers[i].count = settings->count / count + (i < settings->count % count);
+    writers[i].client = new_producer(settings, &deliveries);
+    writers[i].topic = rd_kafka_topic_new(writers[i].client, settings->topic, NULL);
+    warm_up(settings, writers[i].client, writers[i].topic, text);
+  }
+  rd_kafka_t *client = writers[0].client;
   int64_t before = end_offsets(settings, client);
   for (int wait = 0; before < settings->partitions && wait < 1000; wait++) before = end_offsets(settings, client);
   double cpu_s = own_cpu_s(), started_s = now_s(), deadline_s = started_s + 120;
-  for (long i = 0; i < settings->count; i++)
-    send_one(client, topic, (int32_t)(i % settings->partitions), nth_payload(text, i, settings->size),
-             settings->size, -1);
-  must(rd_kafka_flush(client, WAIT_MS), "flush");
+  for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, write_all, &writers[i]);
+  for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
   double flushed_s = now_s() - started_s;
   while (end_offsets(settings, client) < before + settings->count)
     if (now_s() > deadline_s) fail("the broker has fewer messages than were sent");
