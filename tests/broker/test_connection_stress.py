@@ -10,7 +10,7 @@ import zlib
 
 import pytest
 
-from riverlog.broker.connection import Later
+from riverlog.broker.connection import Connection, Later
 from riverlog.broker.context import Answer
 from tests.broker.sockets import Scripted, frame, read_frame, served, until
 
@@ -68,6 +68,63 @@ def test_replies_are_whole_and_in_order(seed: int) -> None:
             assert server.memory.reserved_bytes == 0
             writer.close()
             await until(lambda: len(server.connections) == 0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_requests_of_all_kinds_in_turn_on_several_connections(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole and alone, in pieces, several at once, long ones; all connections receive into one scratch."""
+    dice = random.Random(seed)
+    receive, received = Connection._receive, list[Connection]()
+
+    def counting(self: Connection) -> None:
+        received.append(self)
+        receive(self)
+
+    monkeypatch.setattr(Connection, "_receive", counting)
+
+    def answer(request: bytes) -> Answer:
+        return [frame(expected_reply(request))]
+
+    async def main() -> None:
+        async with served(Scripted(answer)) as server:
+            clients = [await server.connect() for _ in range(4)]
+            alone = 0
+            for _ in range(150):
+                asked = []
+                for reader, writer in dice.sample(clients, dice.randint(1, 4)):
+                    requests = [dice.randbytes(_size(dice)) for _ in range(dice.choice((1, 1, 1, 1, 2, 3)))]
+                    stream = b"".join(frame(request) for request in requests)
+                    cut = dice.choice((len(stream), len(stream), len(stream), 3, len(stream) // 2))
+                    writer.write(stream[:cut])
+                    alone += len(requests) == 1 and cut == len(stream) <= 65_536
+                    asked.append((reader, writer, requests, stream[cut:]))
+                await asyncio.sleep(0)
+                for reader, writer, requests, rest in asked:
+                    writer.write(rest)
+                    for request in requests:
+                        assert await read_frame(reader) == expected_reply(request)
+            assert received
+            assert alone > 50
+            assert server.memory.reserved_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_requests_that_come_alone_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    longer: list[Connection] = []
+    monkeypatch.setattr(Connection, "_receive", longer.append)
+
+    async def main() -> None:
+        async with served(Scripted(lambda request: [frame(request)])) as server:
+            reader, writer = await server.connect()
+            for _ in range(20):
+                writer.write(frame(b"request"))
+                assert await asyncio.wait_for(read_frame(reader), 10) == b"request"
+            assert not longer
 
     asyncio.run(main())
 

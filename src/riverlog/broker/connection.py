@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from riverlog.broker.cold_reads import ColdReader
 from riverlog.broker.context import Answer, HangUp, Parts, Repeated
-from riverlog.broker.inbound import Inbound, InvalidFrameSizeError
+from riverlog.broker.inbound import Inbound, InvalidFrameSizeError, is_whole_frame
 from riverlog.broker.outbound import Outbound
 from riverlog.broker.postponed import Promise
 from riverlog.broker.receive_memory import ReceiveMemory
@@ -59,8 +59,10 @@ class Connection:
     __slots__ = (
         "_answering",
         "_blocking",
+        "_frame_bytes_max",
         "_hang_up_reason",
         "_inbound",
+        "_is_plain",
         "_is_reading",
         "_loop",
         "_memory",
@@ -68,6 +70,7 @@ class Connection:
         "_outbound",
         "_pending",
         "_recv_into",
+        "_send",
         "_socket",
         "_turn",
         "_waits_for_memory",
@@ -91,10 +94,11 @@ class Connection:
         self.origin = Origin(socket.peer, listener_name)
         self.is_closed = False
         self._socket = socket
-        self._recv_into = socket.recv_into
+        self._recv_into, self._send = socket.recv_into, socket.send
         self._answering = answering
         self._memory = memory
         self._turn = turn
+        self._frame_bytes_max = frame_bytes_max
         self._inbound = Inbound(memory, frame_bytes_max)
         self._outbound = Outbound(socket, cold_reader, on_progress=self._advance, on_broken=self.close)
         self._on_closed = on_closed
@@ -103,6 +107,8 @@ class Connection:
         self._blocking: Pending | None = None
         self._hang_up_reason: str | None = None
         self._waits_for_memory = False
+        self._is_plain = True
+        """Nothing is in progress, nothing is kept, and no long request is expected."""
         self._is_reading = True
         self.last_active_s = self._loop.time()
         socket.on_readable(self._on_readable)
@@ -131,6 +137,32 @@ class Connection:
         self._on_closed(self, reason)
 
     def _on_readable(self) -> None:
+        """The short way is for a request that is whole and alone, on a connection with nothing else to do: it
+        touches little of what belongs to the connection, which with many of them is not in any cache."""
+        if not self._is_plain:
+            self._receive()
+            return
+        scratch = self._memory.scratch
+        try:
+            received = self._recv_into(scratch)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(error.strerror or str(error))
+            return
+        self.last_active_s = self._loop.time()
+        if not is_whole_frame(scratch, received, self._frame_bytes_max):
+            self._inbound.take_scratch(received)
+            self._go_on(received)
+            return
+        answer = self._answering.dispatch(scratch[4:received], self.origin)
+        if type(answer) is list:
+            self._reply(answer)
+        else:
+            self._take(answer)
+            self._after_flush(True)
+
+    def _receive(self) -> None:
         inbound, outbound = self._inbound, self._outbound
         try:
             if self._pending or outbound.queued or self._hang_up_reason is not None:
@@ -144,10 +176,7 @@ class Connection:
             return
         self.last_active_s = self._loop.time()
         if isinstance(frame, int):
-            if frame:
-                self._advance()
-            else:
-                self.close("")
+            self._go_on(frame)
             return
         answer = self._answering.dispatch(frame, self.origin)
         is_long = inbound.own is not None
@@ -156,22 +185,44 @@ class Connection:
         if type(answer) is not list:
             self._take(answer)
             self._after_flush(True)
-            return
+        elif is_long:
+            self.send(answer)
+        else:
+            self._is_plain = inbound.is_plain
+            self._reply(answer)
+
+    def _go_on(self, received: int) -> None:
+        if received:
+            self._advance()
+        else:
+            self.close("")
+
+    def _reply(self, answer: Parts) -> None:
+        """At once, or with others of this turn."""
         turn = self._turn
         if turn.questions and len(turn.questions) == 1 and not turn.is_crowded:
             turn.ask()
         turn.replies += 1
-        if (turn.is_crowded or turn.replies % LOOK_EVERY == 0) and not is_long:
+        if turn.is_crowded or turn.replies % LOOK_EVERY == 0:
             turn.hold(self, answer)
         else:
             self.send(answer)
 
     def send(self, answer: Parts) -> None:
         """Send the reply to the only request that there was."""
-        if not self.is_closed:
-            self._outbound.send_now(answer)
-            if self._outbound.queued:
-                self._after_flush(True)
+        if self.is_closed:
+            return
+        if len(answer) == 1:
+            try:
+                sent = self._send(answer[0])  # type: ignore[arg-type]
+            except OSError:
+                sent = 0  # What is the matter is found out below.
+            if sent == len(answer[0]):
+                return
+            answer = [memoryview(answer[0])[sent:]]  # type: ignore[arg-type]
+        self._outbound.send_now(answer)
+        if self._outbound.queued:
+            self._after_flush(True)
 
     def _advance(self) -> None:
         """Answer the requests that are here, send what can be sent, and read on if there is room."""
@@ -254,6 +305,7 @@ class Connection:
     def _after_flush(self, has_room: bool) -> None:
         if self.is_closed:
             return
+        self._is_plain = self._hang_up_reason is None and self.is_idle and self._inbound.is_plain
         if self._hang_up_reason is not None:
             if self.is_idle:
                 self.close(self._hang_up_reason)

@@ -24,6 +24,11 @@ class InvalidFrameSizeError(ValueError):
     """The announced size is negative or above `socket.request.max.bytes`."""
 
 
+def is_whole_frame(view: memoryview, received: int, frame_bytes_max: int) -> bool:
+    """Whether what was received is one request with its size, and nothing else."""
+    return 4 <= received <= frame_bytes_max + 4 and bool(_size(view)[0] == received - 4)
+
+
 class Inbound:
     __slots__ = (
         "_end",
@@ -60,11 +65,8 @@ class Inbound:
             return received
         if self._expected_bytes:
             return self._fill_long(recv_into)
-        scratch = self._memory.scratch
-        received = recv_into(scratch)
-        self._view = scratch
-        self._start = 0
-        self._end = received
+        received = recv_into(self._memory.scratch)
+        self.take_scratch(received)
         return received
 
     def _fill_long(self, recv_into: Receive) -> int:
@@ -87,17 +89,26 @@ class Inbound:
         if self.own is not None or self._expected_bytes:
             received = self.fill(recv_into)
             end = self._end
-            if self._start or not 4 <= end <= self._frame_bytes_max + 4 or _size(self._view)[0] != end - 4:
+            if self._start or not is_whole_frame(self._view, end, self._frame_bytes_max):
                 return received
             self._start = end
             self._expect(end)
             return self._view[4:end]
         scratch = self._memory.scratch
         received = recv_into(scratch)
-        if 4 <= received <= self._frame_bytes_max + 4 and _size(scratch)[0] == received - 4:
+        if is_whole_frame(scratch, received, self._frame_bytes_max):
             return scratch[4:received]
-        self._view, self._start, self._end = scratch, 0, received
+        self.take_scratch(received)
         return received
+
+    def take_scratch(self, received: int) -> None:
+        """So many bytes have been received into the scratch for this connection, and are no request alone."""
+        self._view, self._start, self._end = self._memory.scratch, 0, received
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing is kept, and the next request is expected in the scratch."""
+        return self.own is None and not self._expected_bytes
 
     def _expect(self, size: int) -> None:
         self._expected_bytes = size if SCRATCH_BYTES < size <= _EXPECTED_BYTES_MAX else 0

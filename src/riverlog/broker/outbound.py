@@ -49,6 +49,7 @@ class Outbound:
         on_progress: Callable[[], None],
         on_broken: Callable[[str], None],
     ) -> None:
+        """`on_progress` is called when the queue, or what of it is in memory, has become shorter by itself."""
         self._socket = socket
         self._send = socket.send
         self._cold_reader = cold_reader
@@ -281,5 +282,7 @@ class Outbound:
         if not self.queued:
             return
         self._suspended = False
+        waiting_bytes = self.queued_bytes
         self.flush()
-        self._on_progress()
+        if not self.queued or self.queued_bytes != waiting_bytes:
+            self._on_progress()
