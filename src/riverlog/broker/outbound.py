@@ -49,7 +49,7 @@ class Outbound:
         on_progress: Callable[[], None],
         on_broken: Callable[[str], None],
     ) -> None:
-        """`on_progress` is called when the queue, or what of it is in memory, has become shorter by itself."""
+        """`on_progress` is called when the queue, or what of it is in memory, has become shorter later."""
         self._socket = socket
         self._send = socket.send
         self._cold_reader = cold_reader
