@@ -9,7 +9,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import ReadableBuffer
-from riverlog.storage.log import Log, Origin
+from riverlog.storage.log import Appended, Log, LogRead, Origin
 from riverlog.storage.segment import Segment
 from riverlog.storage.segment_list import SegmentList
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -64,6 +64,15 @@ class Life:
         active = log.segments[-1]
         self.seen += [log.log_end_offset, log.leader_epochs, len(log.segments), active.size_bytes]
         self.seen += [active.max_timestamp_ms, active.max_timestamp_offset, active.next_offset]
+        self.read()
+
+    def read(self) -> None:
+        """At the tail, where positions are remembered."""
+        end = self.log.log_end_offset
+        offset = max(self.log.log_start_offset, end - self.random.randrange(1, 60))
+        found = self.log.read(offset, max_bytes=self.random.choice([1, 300, 5_000]), end_offset=end)
+        assert isinstance(found, LogRead)
+        self.seen.append(None if found.records is None else found.records[1:])
 
     def append(self, origin: Origin = Origin.CLIENT, **producer: int) -> None:
         self.at_ms += self.random.choice([0, 1, 1, 5, 40, 400, -300])
@@ -71,7 +80,16 @@ class Life:
             self.random.randbytes(self.random.randrange(90)) for _ in range(self.random.randrange(1, 4))
         ]
         accepted = batch(*values, timestamp_ms=self.at_ms, **producer)  # type: ignore[arg-type]
-        self.seen.append(self.log.append(accepted, leader_epoch=self.epoch, origin=origin))
+        first_offset = None
+        if not producer and self.random.random() < 0.8:
+            [(_, header)] = accepted.batches
+            first_offset = self.log.append_in_room(
+                accepted.data, header.last_offset_delta, header.max_timestamp_ms, self.epoch
+            )
+        if first_offset is None:
+            appended = self.log.append(accepted, leader_epoch=self.epoch, origin=origin)
+            first_offset = appended.first_offset if isinstance(appended, Appended) else None
+        self.seen.append(first_offset)
 
     def append_known(self) -> None:
         before = self.log.log_end_offset

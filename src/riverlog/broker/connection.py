@@ -145,10 +145,8 @@ class Connection:
         scratch = self._memory.scratch
         try:
             received = self._recv_into(scratch)
-        except (BlockingIOError, InterruptedError):
-            return
         except OSError as error:
-            self.close(error.strerror or str(error))
+            self._on_not_received(error)
             return
         self.last_active_s = self._loop.time()
         if not is_whole_frame(scratch, received, self._frame_bytes_max):
@@ -169,10 +167,8 @@ class Connection:
                 frame: memoryview | int = inbound.fill(self._recv_into)
             else:
                 frame = inbound.receive(self._recv_into)
-        except (BlockingIOError, InterruptedError):
-            return
         except OSError as error:
-            self.close(error.strerror or str(error))
+            self._on_not_received(error)
             return
         self.last_active_s = self._loop.time()
         if isinstance(frame, int):
@@ -190,6 +186,10 @@ class Connection:
         else:
             self._is_plain = inbound.is_plain
             self._reply(answer)
+
+    def _on_not_received(self, error: OSError) -> None:
+        if not isinstance(error, (BlockingIOError, InterruptedError)):
+            self.close(error.strerror or str(error))
 
     def _go_on(self, received: int) -> None:
         if received:

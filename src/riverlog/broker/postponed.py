@@ -5,6 +5,7 @@ turns it into a `Promise` for the connection. Where a task would take three turn
 to finish and to be noticed, this takes one.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from riverlog.broker.turn import Turn
 NOT_YET: Final = object()
 
 
-class Postponed:
+class Postponed(ABC):
     """Asked soon after each `ask_soon`, but not within it, until it has made an answer."""
 
     __slots__ = ("_ask", "_is_asked", "_turn")
@@ -24,13 +25,13 @@ class Postponed:
         self._ask: Callable[[], None] | None = None
         self._is_asked = False
 
+    @abstractmethod
     def make(self) -> Any:
         """The response, the parts of its frame, or `NOT_YET`. Whatever else than the last ends the wait."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drop(self) -> None:
         """There is an answer, or nobody waits for one any more."""
-        raise NotImplementedError
 
     def begin(self, ask: Callable[[], None]) -> None:
         self._ask = ask
