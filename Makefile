@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench bench-compare soak interop record-oracle docs clean
+.PHONY: help demo test test-long check format bench bench-compare soak simulate interop record-oracle messages docs clean
 
 help:
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -13,17 +13,24 @@ demo: ## an embedded broker, generated orders, a pipeline on Spark, and the proo
 	@scripts/setup java
 	@$(BIN)/python -m examples.demo
 
-test: ## run the whole test-suite
+test: ## run the tests of every layer, real clients and a Spark included (about 6 minutes on two cores)
 	@scripts/setup kcat java cc
 	@scripts/run-tests
 
-check: ## ruff, mypy --strict, import contracts, generated files up to date
+test-long: ## run the other tests, listed in tests/long.py, and some with the lowest versions of dependencies (about 11 minutes)
+	@scripts/setup kcat java cc
+	@scripts/run-tests long
+	@scripts/test-lowest
+
+check: ## ruff, mypy --strict, import contracts; tables and docs are what their generators write; planted bugs apply
 	@scripts/setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/generate_messages.py --check
 	@$(BIN)/python scripts/generate_docs.py --check
+	@$(BIN)/python -m scripts.check_planted
 
 format: ## rewrite the sources in the project's format
 	@scripts/setup
@@ -39,10 +46,15 @@ bench-compare: ## Riverlog beside Apache Kafka in one run (needs Maven Central; 
 	@scripts/setup java mvn cc
 	@$(BIN)/python -m benchmarks.compare $(COMPARE)
 
-SOAK ?= --repeats 5 --seed 1
-soak: ## repeat the delivery tests with other seeds, write docs/guarantees.md (SOAK="--repeats 5 --seed 1")
+SOAK ?= --repeats 5 --seed 1 --spark-batches 10000 --spark-hours 2
+soak: ## repeat the delivery tests with other seeds, then a long run of Spark; writes docs/guarantees.md (SOAK="--repeats 5")
 	@scripts/setup java
 	@$(BIN)/python -m scripts.soak $(SOAK)
+
+SIMULATE ?= --seeds 0-199 -j 2
+simulate: ## whole brokers in the simulator, over many seeds (SIMULATE="--seeds 0-9999 -j 2")
+	@scripts/setup
+	@$(BIN)/python -m riverlog.testing.simulation run $(SIMULATE)
 
 interop: ## Java client and Kafka's own tools against us (needs Maven Central)
 	@scripts/setup java javac mvn
@@ -51,6 +63,10 @@ interop: ## Java client and Kafka's own tools against us (needs Maven Central)
 record-oracle: ## ask Apache Kafka the differential questions anew (needs Maven Central)
 	@scripts/setup java mvn
 	@$(BIN)/python -m tests.differential.record
+
+messages: ## rewrite the message tables (scripts/generate_messages.py lists them)
+	@scripts/setup
+	@$(BIN)/python scripts/generate_messages.py
 
 docs: ## rewrite the generated tables in the docs
 	@scripts/setup

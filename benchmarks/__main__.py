@@ -22,6 +22,7 @@ CASES = {
     "transactions": "transactions of 100 records from one client",
     "spark_source": "rows that one Spark core reads, beside Spark's own connector",
     "spark_sink": "rows that one Spark core writes, beside Spark's own connector",
+    "spark_trickle": "small batches beside a source and sink that do nothing, and Spark's own connector",
     "recovery": "reopening 10 GB after kill -9",
 }
 

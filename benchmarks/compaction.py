@@ -18,10 +18,11 @@ from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
 from riverlog.records.rules import Accepted
 from riverlog.storage.cleaning.cleaning import Bounds, Cleaning
-from riverlog.storage.cleaning.pace import Pace
 from riverlog.storage.cleaning.plan import examine
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.log import Appended, Log
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.log.appends import Appended
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 
 TOTAL_BYTES = 64 * 1024**2
 VALUE_BYTES = 1000
@@ -64,13 +65,9 @@ def _measure(codec: Codec, name: str) -> Figure:
 
 def _filled(directory: str, codec: Codec) -> Log:
     """A log in which every key is written some six times over."""
-    log = Log.open(
-        f"{directory}/bench-0",
-        TopicPartition("bench", 0),
-        config=CONFIG,
-        disk=LocalDisk(),
-        clock=_WallClock(),
-    )
+    path = f"{directory}/bench-0"
+    environment = LogEnvironment.at(path, LocalDisk(), _WallClock())
+    log = Log(LogToOpen(path, TopicPartition("bench", 0), CONFIG), environment)
     number, now_ms = 0, _WallClock().wall_ms()
     for _ in range(TOTAL_BYTES // (RECORDS_PER_BATCH * VALUE_BYTES)):
         keys = range(number, number + RECORDS_PER_BATCH)
@@ -79,9 +76,9 @@ def _filled(directory: str, codec: Codec) -> Log:
         view = memoryview(bytearray(build_batch(records, codec=codec)))
         accepted = Accepted(view, tuple(walk(view)), RECORDS_PER_BATCH, now_ms)
         assert isinstance(log.append(accepted, leader_epoch=0), Appended)
-    log.roll()
-    log.flush()
-    log.set_high_watermark(log.log_end_offset)
+    log.sync.roll()
+    log.sync.flush()
+    log.state.set_high_watermark(log.log_end_offset)
     return log
 
 
@@ -90,9 +87,8 @@ def _value() -> bytes:
 
 
 def _clean(log: Log) -> None:
-    clock = _WallClock()
-    now_ms = clock.wall_ms()
-    cleaning = Cleaning(log, examine(log, now_ms), bounds=Bounds(), pace=Pace(clock), now_ms=now_ms)
+    now_ms = _WallClock().wall_ms()
+    cleaning = Cleaning(log, examine(log, now_ms), bounds=Bounds(), now_ms=now_ms)
     with closing(cleaning.steps()) as steps:
         for step in steps:
             step()

@@ -17,9 +17,10 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.records.builder import build_batch
 from riverlog.records.validate import Accepted, BatchRules, validate
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.log import Log
-from riverlog.storage.log_directory import LogDirectory
+from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 
 PARTITION = TopicPartition("bench", 0)
 BATCH_BYTES = 1_000_000
@@ -51,14 +52,9 @@ def _batch(value_bytes: int) -> bytearray:
 
 
 def _open(directory: str, name: str, *, clean: bool = False) -> Log:
-    return Log.open(
-        f"{directory}/{name}",
-        PARTITION,
-        config=LogConfig(),
-        disk=LocalDisk(),
-        clock=_WallClock(),
-        clean=clean,
-    )
+    path = f"{directory}/{name}"
+    environment = LogEnvironment.at(path, LocalDisk(), _WallClock())
+    return Log(LogToOpen(path, PARTITION, LogConfig(), is_clean=clean), environment)
 
 
 def _cpu_seconds(work: Callable[[], None]) -> float:

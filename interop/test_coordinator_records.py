@@ -6,7 +6,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from interop.conftest import Server, Tool
-from riverlog.coordinator.hashing import partition_for
+from riverlog.coordinator.runtime.hashing import partition_for
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -4,9 +4,11 @@ Not about `format("riverlog")`, which tests/spark is for: what Spark's users hav
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +21,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat, lit
 
 from interop.conftest import Server
+from tests.spark.test_migrating import CONNECTOR as CONNECTOR_OPTIONS
 
 CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
+OPTIONS_BEGIN = ("starting", "ending", "failon", "fetchoffset.", "groupid", "include", "kafkaconsumer.",
+                 "maxo", "maxr", "maxt", "mino", "minp", "subscribe")  # fmt: skip
 PARTITIONS = 3
 RECORDS = 600
 START_MS = int(time.time() * 1000) - 60_000
@@ -163,6 +168,29 @@ def test_a_stream_is_written_and_read_back_by_another_client(
     )
     assert query.awaitTermination(90)
     assert sorted(_consume(server, "through-out", RECORDS)) == sorted(map(_record, range(RECORDS)))
+
+
+def test_the_table_for_those_who_migrate_has_every_option_that_the_jar_names() -> None:
+    """They are texts in its classes, in lower case."""
+    jars = subprocess.run([CONNECTOR], capture_output=True, text=True, check=True, timeout=300).stdout
+    [connector] = [each for each in jars.strip().split(",") if "spark-sql-kafka" in each]
+    with zipfile.ZipFile(connector) as jar:
+        provider = jar.read("org/apache/spark/sql/kafka010/KafkaSourceProvider.class")
+        provider += jar.read("org/apache/spark/sql/kafka010/KafkaSourceProvider$.class")
+        settings = jar.read("org/apache/spark/sql/kafka010/package$.class")
+    named = {each.decode().lower() for each in re.findall(rb"spark\.kafka\.[a-zA-Z.]+", settings)}
+    texts = set(_texts(provider))
+    named |= {each for each in texts if each.startswith(OPTIONS_BEGIN)}
+    assert named <= CONNECTOR_OPTIONS
+    assert {each for each in CONNECTOR_OPTIONS if not each.startswith(("kafka.", "spark."))} <= texts
+
+
+def _texts(java_class: bytes) -> Iterator[str]:
+    """Its constants of lower-case letters and dots: a tag, the length in two bytes, the text."""
+    for found in re.finditer(rb"(?=\x01(..)([a-z][a-z.]{3,60}))", java_class, re.DOTALL):
+        text = found[2][: int.from_bytes(found[1])]
+        if len(text) == int.from_bytes(found[1]):
+            yield text.decode()
 
 
 def _record(number: int) -> tuple[bytes, bytes]:

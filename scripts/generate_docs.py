@@ -8,6 +8,7 @@ import inspect
 import socket
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,23 @@ Status of each of the {total} broker keys ({working} work):
 - accepted: a setting of Apache Kafka that means nothing here; the broker warns about it.
 
 "Changes" says how a key can be altered while the broker runs: for the whole cluster, for one broker, or only
-by a restart (read-only)."""
+by a restart (read-only).
+
+On one node some defaults are not in force, as there is nobody to hold a copy:
+`offsets.topic.replication.factor` and `transaction.state.log.replication.factor` are 3, and these topics get
+as many replicas as there are brokers, which is one. A topic that is created with more replicas than there are
+brokers is refused.
+
+Variables that are not settings:
+
+| variable | who heeds it | what it does |
+| --- | --- | --- |
+| `RIVERLOG_CONFIG` | `serve`, `config show` | The file of `--config`. |
+| `RIVERLOG_LOG_LEVEL` | `serve` | The level of `--log-level`. |
+| `RIVERLOG_BOOTSTRAP` | every command that asks a broker | The address of `--bootstrap-server`. |
+| `RIVERLOG_SPARK_MASTER` | `pipeline` | The URL of `--master`. |
+| `RIVERLOG_DEBUG` | every command | Not empty: a failure comes with its traceback. |
+| `NO_COLOR` | every command | Not empty: no colours on a terminal. |"""
 
 TOPICS = """\
 A topic that does not set a key takes it from the broker key in the third column."""
@@ -225,11 +242,12 @@ def advertised() -> list[ApiVersion]:
 def command_line() -> str:
     from typer.main import get_command
 
-    from riverlog.cli.commands import app
+    from riverlog.cli.application import app
 
     root: Any = get_command(app)
     context = root.context_class(root, info_name="riverlog")
-    parts = ["# Command line", GENERATED, *command(root, context, depth=2)]
+    everywhere = "Every command takes `-h` or `--help`: Show this message and exit."
+    parts = ["# Command line", GENERATED, everywhere, *command(root, context, depth=2)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -246,7 +264,7 @@ def command(node: Any, context: Any, depth: int) -> Iterator[str]:
     ]
     if parameters:
         rows = (parameter(each) for each in parameters)
-        yield table(("argument or option", "default", "what it does"), rows)
+        yield table(("argument or option", "value", "default", "what it does"), rows)
     for name in sorted(getattr(node, "commands", {})):
         child = node.get_command(context, name)
         if not child.hidden:
@@ -274,9 +292,39 @@ def parameter(each: Any) -> Row:
     is_option = each.param_type_name == "option"
     names = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts)) if is_option else ""
     shown = names or f"`{each.metavar or each.human_readable_name}`"
+    text = " ".join((getattr(each, "help", None) or "").split())
+    if each.envvar:
+        text += f" Environment variable: `{each.envvar}`."
+    return shown, value_form(each), default_of(each), text
+
+
+def value_form(each: Any) -> str:
+    """What an option takes: the choices, or a word for it, and the bounds of a number."""
+    descriptor = getattr(each, "type_descriptor", None)
+    if descriptor is None or getattr(each, "is_flag", False):
+        return ""
+    forms = []
+    if isinstance(descriptor.annotation, type) and issubclass(descriptor.annotation, Enum):
+        forms.append("|".join(str(choice.value) for choice in descriptor.annotation))
+    elif each.param_type_name == "option" and each.metavar:
+        forms.append(each.metavar)
+    bounds = descriptor.parameter_info
+    forms += [f"x>={bounds.min}"] if bounds.min is not None else []
+    forms += [f"x<={bounds.max}"] if bounds.max is not None else []
+    return " ".join(f"`{form}`" for form in forms)
+
+
+def default_of(each: Any) -> str:
+    if each.required:
+        return "required"
+    if isinstance(getattr(each, "show_default", None), str):
+        return f"({each.show_default})"
     value = each.default() if callable(each.default) else each.default
+    if each.secondary_opts:  # A pair of flags: the one that holds where none is given.
+        [*_, name] = each.opts if value is True else each.secondary_opts
+        return f"`{name.lstrip('-')}`"
     is_unset = value in (None, False, (), "") or type(value).__name__ == "Sentinel"
-    return shown, "" if is_unset else f"`{value}`", " ".join((getattr(each, "help", None) or "").split())
+    return "" if is_unset else f"`{value}`"
 
 
 if __name__ == "__main__":

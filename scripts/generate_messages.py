@@ -1,15 +1,19 @@
 """Generate `src/riverlog/wire/messages/*.py` from the schema metadata of the installed `kio`.
 
-Only facts are taken: names, types, version ranges, nullability, tags and default values. Run it again after
-a new `kio`, look at the difference, and commit the result:
+Only facts are taken: names, types, version ranges, nullability, tags and default values. `MESSAGES` lists
+what is generated. Run it again after a change of the list or a new `kio`, look at the difference, and commit
+the result:
 
-    python scripts/generate_messages.py
+    python scripts/generate_messages.py            write the tables
+    python scripts/generate_messages.py --check    fail if the tables are not what this program writes
 """
 
+import argparse
 import datetime
 import importlib
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from itertools import pairwise
@@ -17,19 +21,70 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from kio.schema.index import LoadableEntityType, api_key_map, schema_name_map
+from kio.schema.index import LoadableEntityType, schema_name_map
 from kio.serial._introspect import classify_field, is_optional
 from kio.static.constants import EntityType
 
-from riverlog.wire.apis import APIS
+ROOT = Path(__file__).parent.parent
+TARGET = ROOT / "src" / "riverlog" / "wire" / "messages"
 
-OTHERS = ("request_header", "response_header", "consumer_protocol_", "get_telemetry_", "push_telemetry")
-TARGET = Path(__file__).parent.parent / "src" / "riverlog" / "wire" / "messages"
+# What has a route, or is used otherwise by the broker or the clients in `src`; a test holds the list to that.
+# To serve another API, add its name here and run this program.
+MESSAGES = (
+    "add_offsets_to_txn",
+    "add_partitions_to_txn",
+    "alter_configs",
+    "alter_partition_reassignments",
+    "alter_replica_log_dirs",
+    "api_versions",
+    "consumer_group_describe",
+    "consumer_group_heartbeat",
+    "consumer_protocol_assignment",
+    "consumer_protocol_subscription",
+    "create_acls",
+    "create_partitions",
+    "create_topics",
+    "delete_acls",
+    "delete_groups",
+    "delete_records",
+    "delete_topics",
+    "describe_acls",
+    "describe_cluster",
+    "describe_configs",
+    "describe_groups",
+    "describe_log_dirs",
+    "describe_producers",
+    "describe_topic_partitions",
+    "describe_transactions",
+    "elect_leaders",
+    "end_txn",
+    "fetch",
+    "find_coordinator",
+    "heartbeat",
+    "incremental_alter_configs",
+    "init_producer_id",
+    "join_group",
+    "leave_group",
+    "list_config_resources",
+    "list_groups",
+    "list_offsets",
+    "list_partition_reassignments",
+    "list_transactions",
+    "metadata",
+    "offset_commit",
+    "offset_delete",
+    "offset_fetch",
+    "offset_for_leader_epoch",
+    "produce",
+    "sync_group",
+    "txn_offset_commit",
+    "update_features",
+    "write_txn_markers",
+)
 
 ENTITY_TYPES: tuple[LoadableEntityType, ...] = (
     EntityType.request,
     EntityType.response,
-    EntityType.header,
     EntityType.data,
 )
 KINDS = {
@@ -43,7 +98,6 @@ PYTHON_TYPES = {
     "bool": "bool",
     "float64": "float",
     "string": "str",
-    "classic_string": "str",
     "bytes": "bytes",
     "records": "RecordData",
     "uuid": "UUID | None",
@@ -52,7 +106,6 @@ ZEROS: dict[str, Any] = {
     "bool": False,
     "float64": 0.0,
     "string": "",
-    "classic_string": "",
     "bytes": b"",
     "records": None,
     "uuid": None,
@@ -130,8 +183,6 @@ def read_struct(message: MessageFacts, kio_class: Any, version: int) -> None:
         kio_kind = kio_field.metadata.get("kafka_type", "struct")
         name = kio_field.name + ("_ms" if kio_kind.startswith(("timedelta", "datetime")) else "")
         kind = KINDS.get(kio_kind, kio_kind)
-        if (kio_class.__name__, name) == ("RequestHeader", "client_id"):
-            kind = "classic_string"  # never compact, so that the header of an unknown version can be read
         facts = struct.fields.setdefault(
             name, FieldFacts(name, kind, classified.is_array, nested.__name__ if nested is not None else None)
         )
@@ -277,20 +328,51 @@ def nested_first(message: MessageFacts) -> list[StructFacts]:
     return result
 
 
-def wanted_schemas() -> set[str]:
-    """What clients and brokers say to a broker, not what the nodes of a KRaft quorum tell each other."""
-    return {api_key_map[key] for key in APIS} | {name for name in schema_name_map if name.startswith(OTHERS)}
-
-
-def main() -> None:
-    for path in TARGET.glob("*.py"):
-        if path.name != "__init__.py":
-            path.unlink()
-    for api in sorted(wanted_schemas()):
-        (TARGET / f"{api}.py").write_text(module_text(api))
+def generate(target: Path) -> None:
+    """Write the modules of all messages, in the project's format."""
+    for name in MESSAGES:
+        (target / f"{name}.py").write_text(module_text(name))
     for command in (["check", "-q", "--fix", "--ignore", "E501"], ["format", "-q"], ["check", "-q"]):
-        subprocess.run([sys.executable, "-m", "ruff", *command, str(TARGET)], check=True)
+        with_settings = [*command, "--config", str(ROOT / "pyproject.toml"), str(target)]
+        subprocess.run([sys.executable, "-m", "ruff", *with_settings], check=True, cwd=ROOT)
+
+
+def modules(directory: Path) -> dict[str, str]:
+    """The text of each generated module, by file name."""
+    return {path.name: path.read_text() for path in directory.glob("*.py") if path.name != "__init__.py"}
+
+
+def differences(wanted: dict[str, str], present: dict[str, str]) -> list[str]:
+    """One line for each file that is not as it should be."""
+    missing = [f"{name} is missing" for name in wanted.keys() - present.keys()]
+    unlisted = [f"{name} is not in the list of messages" for name in present.keys() - wanted.keys()]
+    changed = [
+        f"{name} is not what the generator writes"
+        for name in wanted.keys() & present.keys()
+        if wanted[name] != present[name]
+    ]
+    return sorted(missing + unlisted + changed)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Generate the message tables.")
+    parser.add_argument("--check", action="store_true", help="change nothing, fail if a table is out of date")
+    only_check = parser.parse_args(arguments).check
+    with tempfile.TemporaryDirectory() as scratch:
+        generate(Path(scratch))
+        wanted = modules(Path(scratch))
+    present = modules(TARGET)
+    if only_check:
+        wrong = differences(wanted, present)
+        for line in wrong:
+            print(f"wire/messages/{line}: run scripts/generate_messages.py", file=sys.stderr)
+        return 1 if wrong else 0
+    for name in present.keys() - wanted.keys():
+        (TARGET / name).unlink()
+    for name, text in wanted.items():
+        (TARGET / name).write_text(text)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

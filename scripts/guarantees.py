@@ -10,6 +10,7 @@ _EXACTLY_ONCE = "tests/delivery/test_exactly_once.py"
 _COMMITS = "tests/delivery/test_commits.py"
 _CATCHES = "tests/delivery/test_checker_catches.py"
 _SPARK = "tests/delivery/test_spark_exactly_once.py"
+_SPARK_LONG = "tests/delivery/test_spark_long_run.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,9 @@ DELIVERY = (
         f"{_COMMITS}::test_the_example_with_offsets_in_sqlite_counts_each_order_exactly_once",
     ),
     (
-        "What a Spark query writes to a topic is there exactly once, whether its rows are repartitioned at"
-        " random or not: over kills of the driver after a task's write, before commit, and between the"
+        "What a Spark query writes to a topic, as a stream or by foreachBatch, is there exactly once, whether"
+        " its rows are repartitioned at random or not: over kills of the driver after a task's write, before"
+        " commit, and between the"
         " decision and the end of the transactions; over a driver that is overtaken by another one, tasks"
         " that raise and are tried again, and kills of the broker at the same points.",
         f"{_SPARK}::test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_tasks",
@@ -142,6 +144,11 @@ DELIVERY = (
     (
         "The same with speculative tasks, where a task and its copy both write all their rows.",
         f"{_SPARK}::test_each_row_is_written_once_when_tasks_run_twice_at_the_same_time",
+    ),
+    (
+        "However many batches a query has had, the memory of driver, workers and broker and the number of"
+        " transactional ids are what they were, and each row is there once.",
+        f"{_SPARK_LONG}::test_nothing_grows_with_the_number_of_batches",
     ),
     (
         "No anomaly with mixed producers and groups while all of them and the broker crash.",

@@ -1,4 +1,4 @@
-"""How Hypothesis runs, and what the long runs did, told at the end: a passing test would keep it to itself.
+"""How Hypothesis runs, which tests are long, and what the long runs did, which a passing test would not tell.
 
 Examples are the same in every run, so that a failure belongs to the change that made it;
 `HYPOTHESIS_PROFILE=explore` looks for new ones. There is no deadline: machines are shared.
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.long import is_long
 from tests.sharing import Sharing, scheduler
 
 settings.register_profile("repeat", deadline=None, derandomize=True)
@@ -23,6 +24,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROPERTY = "run report"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "long: left out by `make test`, run by `make test-long` (tests/long.py)"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # Before `-m` looks for the mark.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_long(item.nodeid):
+            item.add_marker("long")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:

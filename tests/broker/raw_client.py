@@ -1,5 +1,6 @@
 """A client that sends exactly what a test says: one request and its decoded reply at a time, or raw bytes."""
 
+import select
 import socket
 import struct
 from typing import Any, Protocol, Self
@@ -11,6 +12,7 @@ from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import decode
 from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.messages.api_versions import ApiVersionsRequest
 from riverlog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from riverlog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from riverlog.wire.messages.fetch import (
@@ -75,6 +77,19 @@ class RawClient:
     def receive_frame(self) -> bytes:
         (size,) = struct.unpack(">i", self._receive_exactly(4))
         return self._receive_exactly(size)
+
+    def hears_nothing(self, rounds: int = 20) -> bool:
+        """Whether there is no reply, although the broker had every chance to send one.
+
+        It answers so many requests on a connection of their own, which it reads no sooner than ours. It is
+        counted, not timed: on a slow machine it takes longer and shows as much.
+        """
+        with RawClient(self._broker) as other:
+            for _ in range(rounds):
+                other.ask(ApiKey.API_VERSIONS, 2, ApiVersionsRequest())
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return not poll.poll(0)
 
     def is_closed(self) -> bool:
         """Whether the broker closes the connection without another byte."""

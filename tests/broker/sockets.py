@@ -3,19 +3,24 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.connection import Answering, Later, Origin
-from riverlog.broker.connections import ConnectionLimits, Connections
-from riverlog.broker.context import Answer
-from riverlog.broker.network import AsyncNetwork
-from riverlog.broker.receive_memory import ReceiveMemory
-from riverlog.broker.turn import Turn
+from riverlog.broker.exchange.context import Answer
+from riverlog.broker.exchange.origin import Origin
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.net.cold_reads import ColdReader
+from riverlog.broker.net.connection import Answering, Later
+from riverlog.broker.net.connections import ConnectionLimits, Connections
+from riverlog.broker.net.network import AsyncNetwork
+from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.model.metrics import NoMetrics
 from riverlog.model.network import Address
+
+_PROBE = b"\0what a test asks to see turns of the loop"
+_ROUNDS = 20
 
 
 class LoopClock:
@@ -38,7 +43,8 @@ class Scripted:
     answer: Callable[[bytes], Answer | Later]
 
     def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
-        return self.answer(bytes(frame))
+        request = bytes(frame)
+        return echo(request) if request == _PROBE else self.answer(request)
 
 
 @dataclass
@@ -55,18 +61,33 @@ class Served:
         self.clients.append(writer)
         return reader, writer
 
+    async def have_its_turn(self, rounds: int = _ROUNDS) -> None:
+        """Return when the server had every chance to do what it could do now.
+
+        It answers so many requests on a connection of their own. What was sent to it before this call has
+        arrived, as both ends are on this machine, so that it is read with the first of them at the latest, if
+        at all. It is counted, not timed: on a slow machine it takes longer and shows as much.
+        """
+        others = len(self.connections)
+        reader, writer = await self.connect()
+        for _ in range(rounds):
+            writer.write(frame(_PROBE))
+            assert await read_frame(reader) == _PROBE
+        writer.close()
+        await until(lambda: len(self.connections) == others)
+
 
 @asynccontextmanager
 async def served(
     answering: Answering, limits: ConnectionLimits | None = None, *, budget_bytes: int = 2**28
 ) -> AsyncIterator[Served]:
-    memory, cold_reader, clock = ReceiveMemory(budget_bytes), ColdReader(), LoopClock()
+    memory, cold_reader, clock = ReceiveMemory(budget_bytes), ColdReader(ThreadPoolExecutor(2)), LoopClock()
     connections = Connections(
         answering,
         limits or ConnectionLimits(),
         memory=memory,
         cold_reader=cold_reader,
-        turn=Turn(),
+        turn=LoopTurn(),
         clock=clock,
         metrics=NoMetrics(),
     )
@@ -83,7 +104,6 @@ async def served(
                 await client.wait_closed()
         listening.close()
         connections.close()
-        cold_reader.close()
 
 
 def frame(body: bytes) -> bytes:

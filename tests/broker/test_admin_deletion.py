@@ -1,20 +1,18 @@
 """A deleted topic stays deleted, whatever moment the broker dies at."""
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.data_directories import DataDirectories
+from riverlog.storage.directory.data_directories import DataDirectories
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.delete_topics import DeleteTopicsRequest
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.raw_client import RawClient
+from tests.processes import ServedProcess
 
 
 def delete(client: RawClient, topic: str) -> int:
@@ -78,44 +76,17 @@ def test_a_topic_made_again_after_such_a_crash_starts_empty(monkeypatch: pytest.
             assert client.produce("again").base_offset == 0
 
 
-_SERVER = """
-import sys, time
-from riverlog.testing import Broker
-with Broker(data_dir=sys.argv[1]) as broker:
-    print(broker.bootstrap_servers, flush=True)
-    time.sleep(600)
-"""
-
-
-class _Address:
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
-
-
 def test_kill_9_right_after_the_answer_cannot_bring_a_deleted_topic_back(tmp_path: Path) -> None:
-    data_dir = str(tmp_path / "data")
-    server = subprocess.Popen(
-        [sys.executable, "-c", _SERVER, data_dir],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": "src"},
-    )
-    try:
-        assert server.stdout is not None
-        with RawClient(_Address(server.stdout.readline().strip())) as client:
-            for number in range(5):
-                client.create_topic(f"gone{number}", 20)
-                client.produce(f"gone{number}")
-            client.create_topic("kept", 3)
-            for number in range(5):
-                assert delete(client, f"gone{number}") == ErrorCode.NONE
-            server.send_signal(signal.SIGKILL)
-    finally:
-        server.kill()
-        server.wait()
-        assert server.stdout is not None
-        server.stdout.close()
-    with Broker(data_dir=data_dir) as broker, RawClient(broker) as client:
+    data_dir = tmp_path / "data"
+    with ServedProcess(data_dir) as served, RawClient(served) as client:
+        for number in range(5):
+            client.create_topic(f"gone{number}", 20)
+            client.produce(f"gone{number}")
+        client.create_topic("kept", 3)
+        for number in range(5):
+            assert delete(client, f"gone{number}") == ErrorCode.NONE
+        served.kill()
+    with Broker(data_dir=str(data_dir)) as broker, RawClient(broker) as client:
         assert directories(broker, "gone") == []
         assert error_of(client, "kept") == ErrorCode.NONE
         for number in range(5):

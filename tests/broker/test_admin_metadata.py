@@ -5,10 +5,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from riverlog.broker.handlers.cluster_view import ClusterView
+from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
 from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
@@ -349,7 +349,7 @@ def test_partitions_without_a_reachable_leader_say_so() -> None:
     )
 
     def seen(leader: NodeId | None, version: int) -> tuple[ErrorCode, int, list[int], list[int]]:
-        partition = PartitionImage((one, two, three), (one, two), leader, 0, 0)
+        partition = PartitionImage((one, two, three), (one, two), leader, LeaderEpoch(0), 0)
         view = ClusterView(image, "OUTER").partition(partition, version)
         return view.error, view.leader_id, view.replicas, view.offline
 

@@ -250,11 +250,11 @@ def test_records_can_be_written_to_a_new_partition_at_once(client: RawClient) ->
 
 
 def delete(
-    client: RawClient, *doomed: str | UUID | DeleteTopicState, version: int = 6, timeout_ms: int = 10_000
+    client: RawClient, *topics: str | UUID | DeleteTopicState, version: int = 6, timeout_ms: int = 10_000
 ) -> set[tuple[str | None, UUID | None, int, bool]]:
     """Name, id, error, and whether there is a message; in no order, since Kafka shuffles them."""
     request = DeleteTopicsRequest(timeout_ms=timeout_ms)
-    for each in doomed:
+    for each in topics:
         if isinstance(each, str):
             request.topic_names.append(each)
             request.topics.append(DeleteTopicState(name=each))

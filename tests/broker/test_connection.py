@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from riverlog.broker.connection import Later
-from riverlog.broker.context import Answer, HangUp
+from riverlog.broker.exchange.context import Answer, HangUp
+from riverlog.broker.net.connection import Later
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
 
 
@@ -58,7 +58,7 @@ def test_pipelined_requests_are_answered_in_order_even_if_a_later_one_is_ready_f
             assert await read_frame(reader) == b"1"
             await until(lambda: len(waiting) == 2)
             waiting[1].set_result([frame(b"second slow")])
-            await asyncio.sleep(0.01)
+            await server.have_its_turn()
             waiting[0].set_result([frame(b"first slow")])
             replies = [await read_frame(reader) for _ in range(4)]
             assert replies == [b"first slow", b"2", b"second slow", b"3"]
@@ -80,7 +80,7 @@ def test_a_request_that_must_not_be_overtaken_holds_back_the_next_one() -> None:
             reader, writer = await server.connect()
             writer.write(frame(b"create") + frame(b"list") + frame(b"x" * 100_000))
             await until(lambda: bool(seen))
-            await asyncio.sleep(0.02)
+            await server.have_its_turn()
             assert seen == [b"create"]
             first.set_result([frame(b"created")])
             assert [await read_frame(reader), await read_frame(reader)] == [b"created", b"list"]
@@ -128,7 +128,7 @@ def test_while_a_request_holds_back_the_others_one_more_is_read_and_none_begun()
             while sent < 200 and writer.transport.get_write_buffer_size() == 0:
                 writer.write(frame(b"%04d" % sent + b"x" * 1_000_000))
                 sent += 1
-                await asyncio.sleep(0.005)
+                await server.have_its_turn(rounds=1)
             assert 0 < sent < 200, "the client feels that it is not read"
             assert seen == [b"join"]
             first.set_result([frame(b"joined")])
@@ -151,7 +151,7 @@ def test_no_more_than_a_bounded_number_of_requests_is_in_progress() -> None:
             reader, writer = await server.connect()
             writer.write(b"".join(frame(b"%d" % number) for number in range(500)))
             await until(lambda: len(waiting) == 100)
-            await asyncio.sleep(0.02)
+            await server.have_its_turn()
             assert len(waiting) == 100
             for number in range(500):
                 await until(lambda number=number: len(waiting) > number)  # type: ignore[misc]
@@ -175,7 +175,7 @@ def test_a_client_that_does_not_read_its_replies_is_not_read_from_either() -> No
             reader, writer = await server.connect()
             writer.write(b"".join(frame(b"q") for _ in range(2000)))
             await until(lambda: answered > 20)
-            await asyncio.sleep(0.05)
+            await server.have_its_turn(rounds=1000)
             stuck_at = answered
             assert stuck_at < 1000, "replies to a client that does not read pile up in memory"
             for _ in range(2000):
@@ -231,7 +231,7 @@ def test_an_answer_to_hang_up_comes_after_the_replies_before_it() -> None:
         async with served(Scripted(answer)) as server:
             reader, writer = await server.connect()
             writer.write(frame(b"good") + frame(b"bad") + frame(b"never looked at"))
-            await asyncio.sleep(0.02)
+            await server.have_its_turn()
             first.set_result([frame(b"fine")])
             assert await read_frame(reader) == b"fine"
             assert await reader.read() == b""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from riverlog.broker import cold_reads, outbound
-from riverlog.broker.context import Answer
+from riverlog.broker.exchange.context import Answer
+from riverlog.broker.net import cold_reads
 from riverlog.model.disk import FileSlice
-from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.disk.local import LocalDisk, LocalFile
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
 
 
@@ -77,8 +77,8 @@ def test_cold_records_are_read_by_a_thread_while_others_are_served(
     content = os.urandom(300_000)
     (tmp_path / "log").write_bytes(content)
     file = LocalDisk().open(str(tmp_path / "log"))
-    monkeypatch.setattr(outbound, "is_warm", lambda *_: False)
-    monkeypatch.setattr(outbound, "read_if_warm", lambda *_: None)
+    monkeypatch.setattr(LocalFile, "is_warm", lambda *_: False)
+    monkeypatch.setattr(LocalFile, "read_if_warm", lambda *_: None)
     release = asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
     bring_in = cold_reads._bring_in

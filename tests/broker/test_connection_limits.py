@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from riverlog.broker.connection import Later
-from riverlog.broker.connections import ConnectionLimits
-from riverlog.broker.context import Answer
+from riverlog.broker.exchange.context import Answer
+from riverlog.broker.net.connection import Later
+from riverlog.broker.net.connections import ConnectionLimits
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
 
 
@@ -47,7 +47,7 @@ def test_announced_but_unsent_requests_take_no_more_than_the_budget_and_one_requ
             for _, writer in clients:
                 writer.write(struct.pack(">i", size) + b"x" * 100)
             await until(lambda: server.memory.is_short)
-            await asyncio.sleep(0.02)
+            await server.have_its_turn()
             assert server.memory.reserved_bytes <= 3 * size
             for _, writer in clients:
                 writer.write(b"x" * (size - 100))

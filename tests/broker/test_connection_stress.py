@@ -10,8 +10,8 @@ import zlib
 
 import pytest
 
-from riverlog.broker.connection import Connection, Later
-from riverlog.broker.context import Answer
+from riverlog.broker.exchange.context import Answer
+from riverlog.broker.net.connection import Connection, Later
 from tests.broker.sockets import Scripted, frame, read_frame, served, until
 
 _REQUESTS = 300

@@ -2,18 +2,22 @@
 
 import asyncio
 import struct
+from typing import Any
 
 import pytest
 
-from riverlog.broker.connection import Later, Origin
-from riverlog.broker.context import HangUp, InOrder, RequestContext
-from riverlog.broker.dispatch import Dispatcher
+from riverlog.broker.dispatch.dispatcher import Dispatcher
+from riverlog.broker.dispatch.door import OpenDoor
+from riverlog.broker.dispatch.route import AnyRoute, Handler, route
+from riverlog.broker.exchange.context import HangUp, InOrder, RequestContext
+from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.handlers.api_versions import ApiVersionsHandler
-from riverlog.broker.route import Handler, route
+from riverlog.broker.net.connection import Later
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import NoMetrics
 from riverlog.model.network import Address
+from riverlog.model.rights import NO_RIGHTS
 from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
 from riverlog.wire.codec import decode
@@ -21,6 +25,7 @@ from riverlog.wire.framing import RequestHeader, encode_request
 from riverlog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from riverlog.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from riverlog.wire.messages.produce import ProduceRequest
+from riverlog.wire.schema import Message
 from tests.broker.raw_client import RawClient
 
 SERVED = {
@@ -126,7 +131,7 @@ class Fixed:
     def __init__(self, outcome: object) -> None:
         self._outcome = outcome
 
-    def handle(self, request: object, context: RequestContext) -> object:
+    def handle(self, request: object, context: RequestContext) -> Any:
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
@@ -143,9 +148,14 @@ class StoppedClock:
 ORIGIN = Origin(Address("127.0.0.1", 1), "PLAINTEXT")
 
 
-def dispatch(key: ApiKey, version: int, request: object, handler: Handler) -> object:
-    frame = bytearray(encode_request(RequestHeader(key, version, 7, None), request))  # type: ignore[arg-type]
-    dispatcher = Dispatcher({key: route(key, handler)}, StoppedClock(), NoMetrics())
+def dispatcher_of(*routes: AnyRoute) -> Dispatcher:
+    table = {int(each.api.key): each for each in routes}
+    return Dispatcher(table, OpenDoor(routes, NoMetrics()), StoppedClock(), NoMetrics())
+
+
+def dispatch(key: ApiKey, version: int, request: Message, handler: Handler[Any, Any]) -> object:
+    frame = bytearray(encode_request(RequestHeader(key, version, 7, None), request))
+    dispatcher = dispatcher_of(route(type(request), handler, NO_RIGHTS))
     return dispatcher.dispatch(memoryview(frame)[4:], ORIGIN)
 
 
@@ -172,8 +182,8 @@ def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
             answer = asyncio.get_running_loop().create_future()
             handler = Fixed(wrap(answer))
             frame = bytearray(encode_request(RequestHeader(ApiKey.PRODUCE, 9, 7, None), ProduceRequest()))
-            table = {int(ApiKey.PRODUCE): route(ApiKey.PRODUCE, handler, may_be_overtaken=True)}
-            later = Dispatcher(table, StoppedClock(), NoMetrics()).dispatch(memoryview(frame)[4:], ORIGIN)
+            dispatcher = dispatcher_of(route(ProduceRequest, handler, NO_RIGHTS, may_be_overtaken=True))
+            later = dispatcher.dispatch(memoryview(frame)[4:], ORIGIN)
             assert isinstance(later, Later)
             assert later.may_be_overtaken is may_be_overtaken
             answer.set_result(None)
@@ -185,13 +195,13 @@ def test_a_handler_can_forbid_that_its_request_is_overtaken() -> None:
 
 def test_only_what_is_routed_is_advertised() -> None:
     handler = ApiVersionsHandler([APIS[ApiKey.FETCH]], ClusterImage)
-    context = RequestContext(RequestHeader(18, 0, 1, None), 0, "PLAINTEXT", ORIGIN.peer, None)
+    context = RequestContext(RequestHeader(18, 0, 1, None), ORIGIN)
     reply = handler.handle(ApiVersionsRequest(), context)
     assert [each.api_key for each in reply.api_keys] == [ApiKey.FETCH, ApiKey.API_VERSIONS]
 
 
 def test_a_log_of_complaints_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    dispatcher = Dispatcher({}, StoppedClock(), NoMetrics())
+    dispatcher = dispatcher_of()
     for _ in range(1000):
         assert isinstance(dispatcher.dispatch(memoryview(framed(1, 0)[4:]), ORIGIN), HangUp)
     assert len(caplog.records) < 10

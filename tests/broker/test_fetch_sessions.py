@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from riverlog.broker.fetch_sessions import FetchSession, FetchSessions, Wanted
+from riverlog.broker.fetch.sessions import FetchSession, FetchSessions, Wanted
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
@@ -94,13 +94,13 @@ def test_a_partition_with_records_goes_to_the_end_and_one_without_news_is_not_to
     session = FetchSession(1, [wanted(index) for index in range(3)], uses_topic_ids=False, now_ms=0)
     first = session.wanted["orders", 0]
     quiet = PartitionData(partition_index=0, high_watermark=4, log_start_offset=0, records=b"")
-    assert session.told(first, quiet)
-    assert not session.told(first, quiet)
-    assert session.told(first, PartitionData(high_watermark=4, log_start_offset=0, records=b"x"))
+    assert session.note_reply(first, quiet)
+    assert not session.note_reply(first, quiet)
+    assert session.note_reply(first, PartitionData(high_watermark=4, log_start_offset=0, records=b"x"))
     assert [index for _, index in session.wanted] == [1, 2, 0]
-    assert session.told(first, PartitionData(high_watermark=4, log_start_offset=1, records=b""))
-    assert session.told(first, PartitionData(error_code=1, high_watermark=-1, records=b""))
-    assert session.told(first, PartitionData(high_watermark=4, log_start_offset=1, records=b""))
+    assert session.note_reply(first, PartitionData(high_watermark=4, log_start_offset=1, records=b""))
+    assert session.note_reply(first, PartitionData(error_code=1, high_watermark=-1, records=b""))
+    assert session.note_reply(first, PartitionData(high_watermark=4, log_start_offset=1, records=b""))
 
 
 def test_changes_and_forgotten_partitions_are_applied() -> None:

@@ -7,13 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.broker import routes
-from riverlog.broker.handlers import fetch as handler
+from riverlog.broker.dispatch import routes
+from riverlog.broker.fetch import handler
 from riverlog.model.errors import ErrorCode
 from riverlog.records.builder import build_batch
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
-from riverlog.wire.hot_fetch import decode_fetch_request, encode_single_fetch
+from riverlog.wire.by_hand.fetch_response import encode_single_fetch
+from riverlog.wire.codec import decode
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.raw_client import RawClient, fetches_waiting
@@ -46,12 +47,16 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
 
     monkeypatch.setattr(handler, "encode_single_fetch", counting)
     with Broker() as short:
-        monkeypatch.setattr(routes, "decode_fetch", decode_fetch_request)
+        monkeypatch.setattr(routes, "decode_fetch", by_tables)
         with Broker() as long:
             for broker in (short, long):
                 _fill(broker)
             with RawClient(short) as one, RawClient(long) as other:
                 yield Ways(one, other, short, long, taken)
+
+
+def by_tables(data: memoryview, version: int, start: int) -> FetchRequest:
+    return decode(FetchRequest, version, data, start)[0]
 
 
 def _fill(broker: Broker) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from riverlog.broker.inbound import Inbound
-from riverlog.broker.receive_memory import SCRATCH_BYTES, ReceiveMemory
+from riverlog.broker.net.inbound import Inbound
+from riverlog.broker.net.receive_memory import SCRATCH_BYTES, ReceiveMemory
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.network import Address
 

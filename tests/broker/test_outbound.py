@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket as sockets
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
@@ -11,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from riverlog.broker import outbound
-from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.network import AsyncSocket
-from riverlog.broker.outbound import Outbound
-from riverlog.model.disk import FileSlice, ReadableBuffer
+from riverlog.broker.net.cold_reads import ColdReader
+from riverlog.broker.net.network import AsyncSocket
+from riverlog.broker.net.outbound import Outbound
+from riverlog.model.disk import DiskFile, FileSlice, ReadableBuffer
 from riverlog.model.network import Address
-from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.disk.local import LocalDisk, LocalFile
 from riverlog.testing import Broker
 from riverlog.wire.schema import RecordData
 from tests.broker.raw_client import RawClient, one_record
@@ -55,9 +55,9 @@ class Narrow:
     def send_more(self, data: ReadableBuffer) -> int:
         return self._take(bytes(data))
 
-    def sendfile(self, descriptor: int, position: int, length: int) -> int:
+    def sendfile(self, file: DiskFile, position: int, length: int) -> int:
         assert length <= MEGABYTE
-        return self._take(os.pread(descriptor, length, position))
+        return self._take(file.pread(length, position))
 
     def expect_long_replies(self) -> None:
         self.expects_long_replies += 1
@@ -122,14 +122,18 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
     rooms = [*rooms, 5_000_000]  # So that it comes to an end.
     asked = iter(colds)
 
-    def told(_: int, position: int, length: int) -> bool:
+    def told(_: LocalFile, position: int, length: int) -> bool:
         return not next(asked, False)
 
-    def read(descriptor: int, position: int, length: int) -> bytes | None:
-        return None if next(asked, False) else os.pread(descriptor, length, position)
+    def read(file: LocalFile, length: int, position: int) -> bytes | None:
+        return None if next(asked, False) else file.pread(length, position)
 
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(content)), Narrow(rooms), ColdReader()
+        file, socket, reader = (
+            LocalDisk().open(str(content)),
+            Narrow(rooms),
+            ColdReader(ThreadPoolExecutor(2)),
+        )
         socket.turn_bytes_max = 2 * MEGABYTE
         broken: list[str] = []
         out = Turned(socket, reader, on_progress=lambda: None, on_broken=broken.append)
@@ -154,13 +158,12 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
                 await asyncio.sleep(0)  # The next turn, after this one has sent its share.
             else:
                 socket.empty()
-        reader.close()
         assert not broken
         assert socket.received == expected
         assert out.queued_bytes == 0
         assert socket.writable is None
 
-    with patch.object(outbound, "is_warm", told), patch.object(outbound, "read_if_warm", read):
+    with patch.object(LocalFile, "is_warm", told), patch.object(LocalFile, "read_if_warm", read):
         asyncio.run(main())
 
 
@@ -170,21 +173,24 @@ def test_a_socket_that_took_less_than_it_was_given_is_not_asked_again_until_it_h
     data = content.read_bytes()
     questions: list[int] = []
 
-    def counted(_: int, position: int, length: int) -> bool:
+    def counted(_: LocalFile, position: int, length: int) -> bool:
         questions.append(position)
         return True
 
-    monkeypatch.setattr(outbound, "is_warm", counted)
+    monkeypatch.setattr(LocalFile, "is_warm", counted)
 
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(content)), Narrow([261_932]), ColdReader()
+        file, socket, reader = (
+            LocalDisk().open(str(content)),
+            Narrow([261_932]),
+            ColdReader(ThreadPoolExecutor(2)),
+        )
         out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
         for slices in (1, 4):
             cuts = [FileSlice(file, number * MEGABYTE, 1_000_000) for number in range(slices)]
             out.send_now([part for cut in cuts for part in (b"head", cut)])
             while out.queued:
                 socket.empty()
-        reader.close()
         one = b"head" + data[:1_000_000]
         assert socket.received[: len(one)] == one
         assert len(socket.received) == 5 * len(one)
@@ -201,14 +207,17 @@ def test_the_socket_is_told_once_when_a_reply_is_longer_than_a_megabyte(
     content: Path, slices: list[int], expects: int
 ) -> None:
     async def main() -> None:
-        file, socket, reader = LocalDisk().open(str(content)), Narrow([5_000_000] * 2), ColdReader()
+        file, socket, reader = (
+            LocalDisk().open(str(content)),
+            Narrow([5_000_000] * 2),
+            ColdReader(ThreadPoolExecutor(2)),
+        )
         out = Outbound(socket, reader, on_progress=lambda: None, on_broken=pytest.fail)
         for _ in range(2):
             out.send_now([part for length in slices for part in (b"head", FileSlice(file, 0, length))])
             while out.queued:
                 await asyncio.sleep(0)  # The next turn, after this one has sent its share.
                 assert socket.writable is None
-        reader.close()
         assert socket.expects_long_replies == expects
 
     asyncio.run(main())

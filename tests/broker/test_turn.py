@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from riverlog.broker.context import Parts
-from riverlog.broker.turn import HELD_MAX, LOOK_EVERY, Turn
+from riverlog.broker.exchange.context import Parts
+from riverlog.broker.exchange.turn import HELD_MAX, LOOK_EVERY, LoopTurn
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
 
 CLIENTS = 80
@@ -26,7 +26,7 @@ class Recorder:
 
 def test_what_is_held_leaves_in_order_at_the_end_of_the_turn() -> None:
     async def main() -> None:
-        turn, sent = Turn(), list[tuple[str, Parts]]()
+        turn, sent = LoopTurn(), list[tuple[str, Parts]]()
         connections = [Recorder(name, sent) for name in "abc"]
         for connection in connections:
             turn.hold(connection, [b"reply"])
@@ -39,29 +39,29 @@ def test_what_is_held_leaves_in_order_at_the_end_of_the_turn() -> None:
 
 def test_a_full_hand_leaves_before_the_turn_ends() -> None:
     async def main() -> None:
-        turn, sent = Turn(), list[tuple[str, Parts]]()
+        turn, sent = LoopTurn(), list[tuple[str, Parts]]()
         for number in range(2 * HELD_MAX + 1):
             turn.hold(Recorder(str(number), sent), [b"reply"])
         assert [name for name, _ in sent] == [str(number) for number in range(2 * HELD_MAX)]
         await asyncio.sleep(0)
         assert len(sent) == 2 * HELD_MAX + 1
-        assert turn.is_crowded
+        assert turn.has_many_replies
 
     run(main)
 
 
-@pytest.mark.parametrize(("replies", "is_crowded"), [(1, False), (2, True), (50, True)])
-def test_a_turn_is_crowded_with_more_than_one_reply(replies: int, is_crowded: bool) -> None:
+@pytest.mark.parametrize(("replies", "has_many_replies"), [(1, False), (2, True), (50, True)])
+def test_a_turn_is_crowded_with_more_than_one_reply(replies: int, has_many_replies: bool) -> None:
     async def main() -> None:
-        turn, sent = Turn(), list[tuple[str, Parts]]()
+        turn, sent = LoopTurn(), list[tuple[str, Parts]]()
         for _ in range(3):
             for _ in range(replies):
                 turn.hold(Recorder("a", sent), [b"reply"])
             await asyncio.sleep(0)
-            assert turn.is_crowded is is_crowded
+            assert turn.has_many_replies is has_many_replies
         turn.hold(Recorder("a", sent), [b"reply"])
         await asyncio.sleep(0)
-        assert not turn.is_crowded
+        assert not turn.has_many_replies
 
     run(main)
 

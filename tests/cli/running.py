@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from riverlog.cli.commands import app
+from riverlog.cli.application import app
 
 NOTHING: Mapping[str, str] = {}
 EXECUTABLE = str(Path(sysconfig.get_path("scripts")) / "riverlog")

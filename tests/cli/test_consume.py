@@ -8,18 +8,8 @@ import time
 import pytest
 
 from riverlog.testing import Broker
+from tests.cli.conftest import BASE_MS
 from tests.cli.running import EXECUTABLE, CommandLine
-
-BASE_MS = 1_700_000_000_000
-
-
-@pytest.fixture
-def digits(riverlog: CommandLine) -> str:
-    """A topic of one partition with the values 0 to 9, a second apart."""
-    topic = riverlog.topic()
-    lines = (f'{{"value": "{number}", "timestamp": {BASE_MS + number * 1000}}}' for number in range(10))
-    riverlog.produce(topic, *lines, options=("-i", "json"))
-    return topic
 
 
 @pytest.mark.parametrize(
@@ -65,7 +55,7 @@ def test_count_stops_the_reading(riverlog: CommandLine, digits: str) -> None:
 
 
 def test_partitions_can_be_chosen(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-p", "3")
+    topic = riverlog.topic("--partitions", "3")
     for partition in range(3):
         riverlog.produce(topic, f"in {partition}", options=("-p", str(partition)))
 
@@ -213,6 +203,61 @@ def test_a_group_begins_where_it_stopped(riverlog: CommandLine, digits: str) -> 
     assert riverlog(*options, "--exit-at-end", "--count", "4").stdout == "0123"
     assert riverlog(*options, "--exit-at-end").stdout == "456789"
     assert riverlog(*options, "--exit-at-end").stdout == ""
+
+
+@pytest.mark.parametrize("begin", ["start", "end"])
+def test_a_group_that_stopped_early_goes_on_in_every_partition(riverlog: CommandLine, begin: str) -> None:
+    topic = riverlog.topic("--partitions", "3")
+    fill(riverlog, topic, "old")
+    options = ("consume", topic, "--group", f"g-{topic}", "-e", "-f", r"%p:%s\n", "--timeout", "5")
+
+    first = riverlog(*options, "--from", begin, "--count", "1").stdout.splitlines()
+    fill(riverlog, topic, "new")
+    rest = riverlog(*options).stdout.splitlines()
+
+    old = [f"{partition}:old {number}" for partition in range(3) for number in range(4)]
+    new = [f"{partition}:new {number}" for partition in range(3) for number in range(4)]
+    assert sorted(first + rest) == sorted(old + new if begin == "start" else new)
+
+
+def test_a_group_reads_a_partition_that_was_added_from_its_start(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+    options = ("consume", topic, "--group", f"g-{topic}", "-e", "--timeout", "5")
+    riverlog(*options)
+
+    riverlog("topic", "add-partitions", topic, "--total", "2")
+    riverlog.produce(topic, "in the new one", options=("-p", "1"))
+
+    assert riverlog(*options).stdout == "in the new one\n"
+
+
+def test_lag_is_known_of_every_partition_after_the_first_record(riverlog: CommandLine) -> None:
+    topic = riverlog.topic("--partitions", "3")
+    fill(riverlog, topic, "v")
+    group = f"g-{topic}"
+
+    riverlog("consume", topic, "--group", group, "--from", "start", "-n", "1", "--timeout", "5")
+
+    [found] = riverlog("group", "describe", group, "-o", "json").json
+    assert [each["partition"] for each in found["partitions"]] == [0, 1, 2]
+    assert sum(each["offset"] for each in found["partitions"]) == 1
+    assert found["lag"] == 11
+
+
+def test_from_is_said_to_be_overridden_by_commits(riverlog: CommandLine, digits: str) -> None:
+    options = ("consume", digits, "--group", f"g-{digits}", "--from", "start", "-e", "--timeout", "5")
+
+    first, second = riverlog(*options), riverlog(*options)
+
+    assert "goes on where it stopped" not in first.stderr
+    assert (second.stdout, "goes on where it stopped" in second.stderr) == ("", True)
+    assert f"riverlog group seek g-{digits}" in second.stderr
+
+
+def fill(riverlog: CommandLine, topic: str, name: str) -> None:
+    """Four records in each of three partitions."""
+    for partition in ("0", "1", "2"):
+        riverlog.produce(topic, *(f"{name} {number}" for number in range(4)), options=("-p", partition))
 
 
 def test_a_group_decides_itself_who_reads_what(riverlog: CommandLine, digits: str) -> None:

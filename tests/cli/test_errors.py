@@ -1,13 +1,14 @@
 """What a person sees when something is wrong: one line, a remedy, the exit code, no traceback."""
 
 import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from riverlog.cli.commands import COMMANDS
-from riverlog.cli.connection import client_properties
+from riverlog.cli.application import COMMANDS
+from riverlog.cli.asking.connection import client_properties
 from tests.cli.running import CommandLine, python_imports
 
 
@@ -39,6 +40,38 @@ def test_a_server_that_never_answers_is_a_time_out(riverlog: CommandLine, comman
         assert outcome.stderr.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers"),
+        (b"\x15\x03\x03\x00\x02\x02\x32\x00", "it speaks TLS"),
+        (b"220 mail.example ESMTP\r\n", "does not speak Kafka's protocol"),
+        (b"", "it closes the connection"),
+    ],
+)
+def test_a_port_that_is_not_kafka_s_is_named_as_such(
+    riverlog: CommandLine, answer: bytes, words: str
+) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer_once() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(14, socket.MSG_WAITALL)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        outcome = riverlog("topic", "list", "-b", address, code=5)
+        thread.join()
+
+    assert f"{address}: " in outcome.stderr
+    assert words in outcome.stderr
+
+
 def test_an_unknown_host_is_a_connection_failure(riverlog: CommandLine) -> None:
     assert "no such host" in riverlog("topic", "list", "-b", "no-such-host.invalid:9092", code=5).stderr
 
@@ -55,9 +88,9 @@ def test_an_address_that_is_none_is_a_usage_error(riverlog: CommandLine, address
         (("topic", "lst"), "'list'"),
         (("topic", "list", "--bogus"), "--bogus"),
         (("topic", "create"), "TOPIC"),
-        (("topic", "create", "x", "-p", "0"), "--partitions"),
+        (("topic", "create", "x", "--partitions", "0"), "--partitions"),
         (("produce", "x", "-z", "rar"), "rar"),
-        (("produce", "x", "-f", "/no/such/file"), "/no/such/file"),
+        (("produce", "x", "--file", "/no/such/file"), "/no/such/file"),
         (("consume", "x", "-o", "xml"), "xml"),
         (("topic", "list", "-X", "nonsense"), "key=value"),
         (("topic", "list", "-X", "no.such.property=1"), "no.such.property"),

@@ -27,7 +27,7 @@ def group() -> str:
 @pytest.fixture
 def topic(riverlog: CommandLine) -> str:
     """Ten records in each of two partitions."""
-    name = riverlog.topic("-p", "2")
+    name = riverlog.topic("--partitions", "2")
     for partition in ("0", "1"):
         riverlog.produce(name, *map(str, range(10)), options=("-p", partition))
     return name
@@ -88,12 +88,24 @@ def test_describe_shows_lag_owner_host_and_client(
         [found] = riverlog("group", "describe", group, "-o", "json").json
         member_id = consumer.memberid()
     assert (found["group"], found["type"], found["state"]) == (group, protocol, "stable")
-    assert (found["members"], found["lag"], found["idle_members"]) == (1, 6, [])
+    assert (found["members"], found["lag"], found["idle_members"]) == (1, 16, [])
     owner = {"owner": member_id, "host": "127.0.0.1", "client": "the-client"}
     assert found["partitions"] == [
         {"topic": topic, "partition": 0, "offset": 4, "end": 10, "lag": 6, **owner},
-        {"topic": topic, "partition": 1, "offset": None, "end": 10, "lag": None, **owner},
+        {"topic": topic, "partition": 1, "offset": None, "end": 10, "lag": 10, **owner},
     ]
+
+
+def test_describe_counts_what_has_no_commit_yet(riverlog: CommandLine, group: str, topic: str) -> None:
+    commit(riverlog, group, topic, 4)
+
+    [found] = riverlog("group", "describe", group, "-o", "json").json
+    shown = riverlog("group", "describe", group).stdout
+
+    assert [(each["offset"], each["lag"]) for each in found["partitions"]] == [(4, 6), (None, 10)]
+    assert found["lag"] == 16
+    assert "lag 16" in shown
+    assert "no commit yet" in shown
 
 
 def test_describe_names_a_static_member_by_its_own_name(
@@ -130,7 +142,7 @@ def test_describe_watch_goes_on_until_it_is_interrupted(
         while (later := json.loads(watching.stdout.readline())) == first:
             pass
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(10) == 130
+        assert watching.wait(10) == 0
         assert watching.stderr.read() == ""
     assert (first[0]["lag"], later[0]["lag"]) == (14, 0)
 
@@ -155,7 +167,7 @@ def test_seek_sets_the_offsets_of_all_that_was_read(
         {"group": group, "topic": topic, "partition": 0, "from": 4, "to": expected},
         {"group": group, "topic": topic, "partition": 1, "from": None, "to": expected},
     ]
-    assert offsets(riverlog, group) == {0: 4}
+    assert offsets(riverlog, group) == {0: 4, 1: None}
     moved = riverlog("group", "seek", group, f"--to={to}", "-o", "json")
     assert moved.json == tried.json
     assert offsets(riverlog, group) == {0: expected, 1: expected}
@@ -166,7 +178,7 @@ def test_seek_makes_a_new_group_for_a_topic_that_is_named(
     riverlog: CommandLine, group: str, topic: str
 ) -> None:
     riverlog("group", "seek", group, "--to", "5", "--topic", topic, "-p", "1")
-    assert offsets(riverlog, group) == {1: 5}
+    assert offsets(riverlog, group) == {0: None, 1: 5}
 
 
 def test_nothing_is_changed_while_a_group_has_members(
@@ -247,3 +259,49 @@ def test_a_group_that_is_changing_is_called_so(riverlog: CommandLine, group: str
     [listed] = riverlog("group", "list", group, "-o", "json").json
     [described] = riverlog("group", "describe", group, "-o", "json").json
     assert {listed["state"], described["state"]} <= {"assigning", "reconciling"}
+
+
+def test_all_groups_can_be_described(riverlog: CommandLine, group: str, topic: str) -> None:
+    commit(riverlog, group, topic, 1, 2)
+    assert group in [each["group"] for each in riverlog("group", "describe", "--all", "-o", "json").json]
+    assert "--all" in riverlog("group", "describe", code=2).stderr
+    riverlog("group", "describe", group, "--all", code=2)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"), [("3", {0: 7, 1: 9}), ("-5", {0: 0, 1: 1}), ("99", {0: 10, 1: 10})]
+)
+def test_seek_shifts_by_a_number_of_records(
+    riverlog: CommandLine, group: str, topic: str, by: str, expected: dict[int, int]
+) -> None:
+    commit(riverlog, group, topic, 4, 6)
+    riverlog("group", "seek", group, f"--by={by}")
+    assert offsets(riverlog, group) == expected
+    riverlog("group", "seek", group, "--by", "1", "--to", "start", code=2)
+
+
+def test_offsets_of_one_topic_are_deleted_and_the_group_stays(
+    riverlog: CommandLine, group: str, topic: str
+) -> None:
+    other = riverlog.topic()
+    commit(riverlog, group, topic, 4, 6)
+    commit(riverlog, group, other, 0)
+    deleted = riverlog("group", "delete", group, "--topic", topic, "--yes")
+    assert deleted.stderr == f"deleted 2 offsets of group {group}\n"
+    [found] = riverlog("group", "describe", group, "-o", "json").json
+    assert {each["topic"] for each in found["partitions"]} == {other}
+
+
+def test_offsets_that_members_read_are_not_deleted(riverlog: CommandLine, group: str, topic: str) -> None:
+    commit(riverlog, group, topic, 4, 6)
+    with member(riverlog, group, topic):
+        refused = riverlog("group", "delete", group, "--topic", topic, "--yes", code=1)
+    assert "GROUP_SUBSCRIBED_TO_TOPIC" in refused.stderr
+    assert "stop them" in refused.stderr
+
+
+def test_a_description_fits_80_columns(riverlog: CommandLine, group: str, topic: str) -> None:
+    with member(riverlog, group, topic) as consumer:
+        shown = riverlog("group", "describe", group).stdout
+        assert consumer.memberid() in shown
+    assert max(map(len, shown.splitlines())) <= 80, shown

@@ -7,6 +7,7 @@ import pytest
 
 from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
+from riverlog.testing import Broker
 from tests.cli.running import CommandLine
 
 BASE_MS = 1_700_000_000_000
@@ -130,17 +131,15 @@ def test_what_is_not_there_is_not_found(offline: CommandLine, tmp_path: Path) ->
 
 
 def test_the_files_of_a_broker_are_dumped_and_verified(riverlog: CommandLine, tmp_path: Path) -> None:
-    from riverlog.testing import Broker
-
     with Broker(data_dir=str(tmp_path / "data")) as broker:
         client = CommandLine(broker.bootstrap_servers)
-        topic = client.topic("-c", "index.interval.bytes=100")
+        topic = client.topic("-s", "index.interval.bytes=100")
         client.produce(
             topic, *(f"{number}:{'x' * 300}" for number in range(50)), options=("-K", ":", "--rate", "100")
         )
     directory = tmp_path / "data" / f"{topic}-0"
 
-    records = riverlog("log", "dump", str(directory), "-r", "-o", "json").json_lines
+    records = riverlog("log", "dump", str(directory), "--records", "-o", "json").json_lines
     times = riverlog("log", "dump", str(directory / f"{0:020}.timeindex"), "-o", "json").json_lines
     places = riverlog("log", "dump", str(directory / f"{0:020}.index"), "-o", "json").json_lines
 
@@ -148,3 +147,29 @@ def test_the_files_of_a_broker_are_dumped_and_verified(riverlog: CommandLine, tm
     assert times
     assert places
     assert "0 problems" in riverlog("log", "verify", str(tmp_path / "data")).stderr
+
+
+def test_dump_goes_on_after_an_empty_directory(offline: CommandLine, segment: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty-0"
+    empty.mkdir()
+
+    outcome = offline("log", "dump", str(empty), str(segment.parent), "-o", "json")
+
+    assert len(outcome.json_lines) == 3
+    assert f"{empty} holds no segments" in outcome.stderr
+    assert "no segments" in offline("log", "dump", str(empty), code=4).stderr
+
+
+def test_dump_decodes_markers(tmp_path: Path) -> None:
+    with Broker(data_dir=str(tmp_path / "data")) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic()
+        riverlog("produce", topic, "--transactional", stdin="a\n")
+        riverlog("produce", topic, "-K", ":", "--transactional", stdin="k:b\nbroken\n", code=1)
+
+    rows = riverlog(
+        "log", "dump", str(tmp_path / "data" / f"{topic}-0"), "--records", "-o", "json"
+    ).json_lines
+
+    assert [row["marker"] for row in rows if "marker" in row] == ["commit", "abort"]
+    assert {row["coordinator_epoch"] for row in rows if "marker" in row} == {0}

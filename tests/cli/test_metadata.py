@@ -1,8 +1,12 @@
-"""`riverlog metadata export` on the directory of a real node."""
+"""`riverlog metadata export` and `import` on the directories of real nodes."""
 
 import json
 from pathlib import Path
 
+import pytest
+
+from riverlog.metadata.embedded_store import FILE_NAME
+from riverlog.model.errors import FormatError
 from riverlog.testing import Broker
 from tests.cli.running import CommandLine
 
@@ -11,7 +15,7 @@ def test_an_export_holds_topics_ids_and_settings(tmp_path: Path) -> None:
     data, target = tmp_path / "data", tmp_path / "metadata.json"
     with Broker(data_dir=str(data)) as broker:
         riverlog = CommandLine(broker.bootstrap_servers)
-        topic = riverlog.topic("-p", "2", "-c", "retention.ms=12345")
+        topic = riverlog.topic("--partitions", "2", "-s", "retention.ms=12345")
         busy = riverlog("metadata", "export", "-d", str(data), code=1)
 
     document = riverlog("metadata", "export", "--data-dir", str(data)).json
@@ -23,6 +27,82 @@ def test_an_export_holds_topics_ids_and_settings(tmp_path: Path) -> None:
     assert "12345" in document["nodes"][f"/config/topics/{topic}"]
     with Broker(data_dir=str(data)) as again:
         assert CommandLine(again.bootstrap_servers)("topic", "list", topic, "-o", "json").json
+
+
+def test_what_was_exported_is_imported_where_metadata_was_lost(tmp_path: Path) -> None:
+    data, saved = tmp_path / "data", tmp_path / "metadata.json"
+    with Broker(data_dir=str(data)) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic("--partitions", "2", "-s", "retention.ms=12345")
+        riverlog.produce(topic, "kept")
+    riverlog("metadata", "export", "-d", str(data), "--file", str(saved))
+    (data / FILE_NAME).unlink()
+
+    with pytest.raises(FormatError, match="riverlog metadata import"):
+        Broker(data_dir=str(data)).start()
+    outcome = riverlog("metadata", "import", str(saved), "--data-dir", str(data))
+
+    assert "nodes written" in outcome.stderr
+    assert riverlog("metadata", "export", "-d", str(data)).json == json.loads(saved.read_text())
+    with Broker(data_dir=str(data)) as again:
+        riverlog = CommandLine(again.bootstrap_servers)
+        assert riverlog.consume(topic).stdout == "kept\n"
+        [described] = riverlog("topic", "describe", topic, "-o", "json").json
+        assert {"key": "retention.ms", "value": "12345", "source": "dynamic topic"} in described["configs"]
+
+
+def test_an_import_begins_a_new_directory(tmp_path: Path) -> None:
+    with Broker(data_dir=str(tmp_path / "old")) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic("--partitions", "3")
+    exported = riverlog("metadata", "export", "-d", str(tmp_path / "old")).stdout
+
+    riverlog("metadata", "import", "-d", str(tmp_path / "new"), stdin=exported)
+
+    assert riverlog("metadata", "export", "-d", str(tmp_path / "new")).stdout == exported
+    with Broker(data_dir=str(tmp_path / "new")) as again:
+        riverlog = CommandLine(again.bootstrap_servers)
+        assert riverlog("topic", "list", topic, "-o", "json").json[0]["partitions"] == 3
+
+
+def test_an_import_over_metadata_or_into_logs_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with Broker(data_dir=str(tmp_path / name)) as broker:
+            riverlog = CommandLine(broker.bootstrap_servers)
+            riverlog.produce(riverlog.topic(), "a record")
+    exported = riverlog("metadata", "export", "-d", str(tmp_path / "one")).stdout
+
+    over = riverlog("metadata", "import", "-d", str(tmp_path / "one"), stdin=exported, code=1)
+    (tmp_path / "two" / FILE_NAME).unlink()
+    elsewhere = riverlog("metadata", "import", "-d", str(tmp_path / "two"), stdin=exported, code=1)
+
+    assert "belongs to a cluster already" in over.stderr
+    assert "the export to cluster" in elsewhere.stderr
+    assert not (tmp_path / "two" / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "nodes": {"/a": 1}}', '{"nodes": {}}'])
+def test_what_is_no_export_is_refused(tmp_path: Path, text: str) -> None:
+    outcome = CommandLine("127.0.0.1:1")("metadata", "import", "-d", str(tmp_path / "d"), stdin=text, code=2)
+
+    assert "is not what `riverlog metadata export` prints" in outcome.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_an_export_leaves_no_trace_in_the_directory(tmp_path: Path) -> None:
+    """So that it works on a mount that cannot be written; as root, the file system allows everything else."""
+    data = tmp_path / "data"
+    with Broker(data_dir=str(data)) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic()
+    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in data.glob("riverlog*")}
+
+    document = riverlog("metadata", "export", "-d", str(data)).json
+
+    assert f"/brokers/topics/{topic}" in document["nodes"]
+    assert before == {
+        path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in data.glob("riverlog*")
+    }
 
 
 def test_a_directory_without_metadata_is_not_found(tmp_path: Path) -> None:

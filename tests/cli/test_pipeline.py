@@ -1,10 +1,14 @@
 """`riverlog pipeline` where it ends before Spark begins; with Spark it is tested in tests/spark."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from riverlog.spark.pipelines.notes import FlowNote
+from riverlog.spark.pipelines.notes import write as write_notes
 from tests.cli.running import CommandLine
 
 
@@ -67,11 +71,44 @@ def test_a_project_that_never_ran_has_an_empty_status(riverlog: CommandLine, sho
     assert state == {"project": "shop", "runner": None, "flows": []}
 
 
+WITHOUT_SPARK = """
+import sys
+sys.modules.update(dict.fromkeys(("pyspark", "py4j", "grpc", "pandas")))
+from riverlog.cli.main import main
+main()
+"""
+
+
+def test_the_status_of_a_project_that_has_run_needs_no_spark(riverlog: CommandLine, shop: Path) -> None:
+    topic = riverlog.topic()
+    riverlog.produce(topic, *"abcde")
+    storage = shop / "pipeline-storage"
+    batch = storage / "_checkpoints" / "clean" / "flow" / "0"
+    for kind, text in (("offsets", f'v1\n{{}}\n{{"{topic}":{{"0":2}}}}'), ("commits", "v1\n{}")):
+        (batch / kind).mkdir(parents=True)
+        (batch / kind / "0").write_text(text)
+    source = {"subscribe": topic, "kafka.bootstrap.servers": riverlog.bootstrap}
+    note = FlowNote("flow", "clean", (source,), "riverlog", {})
+    write_notes(storage / "_riverlog", [note])
+
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, "pipeline", "status", str(shop), "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    [flow] = json.loads(done.stdout)["flows"]
+    assert (flow["flow"], flow["lag"]) == ("flow", 3)
+
+
 def test_without_the_extra_the_remedy_is_how_to_install_it(
     riverlog: CommandLine, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    refused = riverlog("pipeline", "status", "shop", code=1)
+    refused = riverlog("pipeline", "validate", "shop", code=1)
     assert "pip install 'riverlog[spark]'" in refused.stderr
 
 

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from riverlog.cli import quick_serve
-from riverlog.cli import serve as full
+from riverlog.cli.commands import serve as full
 from riverlog.cli.starting import LogLevel, ServeOptions, load_settings
 from tests.cli.running import CommandLine, python_imports
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from riverlog import __version__
 from tests.cli.running import EXECUTABLE, CommandLine
 from tests.waiting import is_readable
 
@@ -41,7 +42,7 @@ def serving(*arguments: str, directory: Path) -> Iterator[tuple[subprocess.Popen
 def test_a_signal_stops_it_cleanly_and_the_data_stays(tmp_path: Path, number: signal.Signals) -> None:
     with serving("--listen", "127.0.0.1:0", directory=tmp_path) as (process, address):
         riverlog = CommandLine(address)
-        topic = riverlog.topic("-p", "2")
+        topic = riverlog.topic("--partitions", "2")
         riverlog.produce(topic, "kept")
         process.send_signal(number)
         assert process.wait(20) == 0
@@ -49,6 +50,16 @@ def test_a_signal_stops_it_cleanly_and_the_data_stays(tmp_path: Path, number: si
 
     with serving("--listen", "127.0.0.1:0", directory=tmp_path) as (_, address):
         assert CommandLine(address).consume(topic).stdout == "kept\n"
+
+
+def test_it_says_directory_cluster_and_version(tmp_path: Path) -> None:
+    with serving("-l", "127.0.0.1:0", "-d", "data", directory=tmp_path) as (process, _):
+        assert process.stderr is not None
+        line = process.stderr.readline()
+
+    properties = (tmp_path / "data" / "meta.properties").read_text()
+    [cluster_id] = [each[11:] for each in properties.splitlines() if each.startswith("cluster.id=")]
+    assert f"riverlog {__version__}, cluster {cluster_id}, data in data" in line
 
 
 def test_settings_come_from_flag_environment_and_file(tmp_path: Path) -> None:
@@ -100,7 +111,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in second.stderr
 
 
-@pytest.mark.parametrize("place", ["a-file", "a-file/below", "/proc/self"])
+@pytest.mark.parametrize("place", ["a-file", "a-file/below", "/proc/no-such"])
 def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path, place: str) -> None:
     (tmp_path / "a-file").touch()
     outcome = _serve("-l", "127.0.0.1:0", "-d", place, directory=tmp_path)
@@ -108,6 +119,49 @@ def test_a_data_directory_that_cannot_be_used_is_named(tmp_path: Path, place: st
     assert f"The data directory {place} cannot be used" in outcome.stderr
     assert "log.dirs" in outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "entry", ["notes.txt", "photos-2024/", ".hidden", "orders-0/00000000000000000000.log"]
+)
+def test_a_directory_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, entry: str) -> None:
+    data = tmp_path / "theirs"
+    path = data / entry
+    (path if entry.endswith("/") else path.parent).mkdir(parents=True)
+    if not entry.endswith("/"):
+        path.write_text("theirs")
+    before = sorted(data.rglob("*"))
+
+    outcome = _serve("-l", "127.0.0.1:0", "-d", "theirs", directory=tmp_path)
+
+    assert outcome.returncode == 1
+    assert "theirs is not a data directory of Riverlog" in outcome.stderr
+    assert "metadata is" not in outcome.stderr
+    assert sorted(data.rglob("*")) == before
+
+
+def test_a_directory_of_apache_kafka_is_called_so_and_left_as_it_is(tmp_path: Path) -> None:
+    data = tmp_path / "kafka-logs"
+    (data / "__cluster_metadata-0").mkdir(parents=True)
+    (data / "meta.properties").write_text(
+        "#\n#Mon Jan 05 10:00:00 UTC 2026\nversion=1\nnode.id=1\n"
+        "directory.id=Hq2FBzL6QKuVaXAIYxYEpA\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n"
+    )
+    before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
+
+    outcome = _serve("-l", "127.0.0.1:0", "-d", "kafka-logs", directory=tmp_path)
+
+    assert outcome.returncode == 1
+    assert "kafka-logs is a data directory of Apache Kafka" in outcome.stderr
+    assert "metadata is" not in outcome.stderr
+    assert {path: path.read_bytes() for path in data.rglob("*") if path.is_file()} == before
+
+
+def test_an_empty_mount_point_is_a_new_directory(tmp_path: Path) -> None:
+    (tmp_path / "data" / "lost+found").mkdir(parents=True)
+
+    with serving("-l", "127.0.0.1:0", "-d", "data", directory=tmp_path) as (_, address):
+        CommandLine(address).topic()
 
 
 def _serve(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:

@@ -31,7 +31,7 @@ def test_a_file_that_is_sent_shows_its_progress(riverlog: CommandLine, tmp_path:
     path = tmp_path / "many.txt"
     path.write_text("".join(f"{number}\n" for number in range(20_000)))
 
-    code, screen = _at_terminal(riverlog, ("produce", topic, "-f", str(path)))
+    code, screen = _at_terminal(riverlog, ("produce", topic, "--file", str(path)))
 
     assert code == 0
     assert b"many.txt" in screen

@@ -1,5 +1,7 @@
 """`riverlog topic` on a real broker."""
 
+from datetime import datetime
+
 import pytest
 
 from tests.cli.running import CommandLine
@@ -41,12 +43,12 @@ def test_creating_a_topic_twice_fails_and_names_the_way_out(riverlog: CommandLin
 
 def test_a_bad_name_and_a_bad_setting_are_refused(riverlog: CommandLine) -> None:
     assert "INVALID_TOPIC_EXCEPTION" in riverlog("topic", "create", "no/slash", code=1).stderr
-    assert "nonsense" in riverlog("topic", "create", "cli-bad", "-c", "retention.ms=nonsense", code=1).stderr
-    assert "key=value" in riverlog("topic", "create", "cli-bad", "-c", "retention.ms", code=2).stderr
+    assert "nonsense" in riverlog("topic", "create", "cli-bad", "-s", "retention.ms=nonsense", code=1).stderr
+    assert "key=value" in riverlog("topic", "create", "cli-bad", "-s", "retention.ms", code=2).stderr
 
 
 def test_describe_shows_offsets_replicas_and_overrides(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-p", "2", "-c", "retention.ms=12345")
+    topic = riverlog.topic("--partitions", "2", "-s", "retention.ms=12345")
     riverlog.produce(topic, "a", "b", "c", options=("-p", "1"))
 
     [description] = riverlog("topic", "describe", topic, "-o", "json").json
@@ -63,7 +65,7 @@ def test_describe_shows_offsets_replicas_and_overrides(riverlog: CommandLine) ->
 
 
 def test_describe_shows_what_a_partition_takes_on_disk(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-p", "2")
+    topic = riverlog.topic("--partitions", "2")
     riverlog.produce(topic, "x" * 5000, options=("-p", "1"))
 
     [description] = riverlog("topic", "describe", topic, "-o", "json").json
@@ -74,7 +76,7 @@ def test_describe_shows_what_a_partition_takes_on_disk(riverlog: CommandLine) ->
 
 
 def test_describe_is_a_table_for_people(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-c", "compression.type=lz4")
+    topic = riverlog.topic("-s", "compression.type=lz4")
 
     text = riverlog("topic", "describe", topic).stdout
 
@@ -112,7 +114,7 @@ def test_a_topic_that_is_not_there_is_exit_code_4(riverlog: CommandLine, command
 
 
 def test_alter_sets_and_unsets_and_leaves_the_rest(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-c", "retention.ms=1000", "-c", "segment.bytes=2000000")
+    topic = riverlog.topic("-s", "retention.ms=1000", "-s", "segment.bytes=2000000")
 
     riverlog("topic", "alter", topic, "--set", "compression.type=zstd", "--unset", "retention.ms")
 
@@ -133,7 +135,7 @@ def test_alter_refuses_nonsense(riverlog: CommandLine) -> None:
 
 
 def test_partitions_can_be_added_but_not_taken_away(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-p", "2")
+    topic = riverlog.topic("--partitions", "2")
 
     riverlog("topic", "add-partitions", topic, "--more", "2")
     riverlog("topic", "add-partitions", topic, "--total", "5")
@@ -144,7 +146,7 @@ def test_partitions_can_be_added_but_not_taken_away(riverlog: CommandLine) -> No
 
 
 def test_trim_deletes_what_lies_before_an_offset(riverlog: CommandLine) -> None:
-    topic = riverlog.topic("-p", "2")
+    topic = riverlog.topic("--partitions", "2")
     riverlog.produce(topic, *"abcde", options=("-p", "0"))
     riverlog.produce(topic, *"fg", options=("-p", "1"))
 
@@ -198,3 +200,33 @@ def test_delete_removes_several_or_none(riverlog: CommandLine) -> None:
 
     assert riverlog("topic", "list", first, "-o", "json").json == []
     assert riverlog("topic", "list", second, "-o", "json").json == []
+
+
+def test_a_setting_that_does_not_exist_names_the_nearest(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+
+    altered = riverlog("topic", "alter", topic, "--set", "retention.m=5", code=1)
+    created = riverlog("topic", "create", f"{topic}-2", "-s", "cleanup.polcy=compact", code=1)
+
+    assert "did you mean retention.ms?" in altered.stderr
+    assert "did you mean cleanup.policy?" in created.stderr
+
+
+def test_to_unset_what_is_not_set_says_so(riverlog: CommandLine) -> None:
+    topic = riverlog.topic("-s", "retention.ms=1000")
+
+    outcome = riverlog("topic", "alter", topic, "--unset", "retention.ms", "--unset", "segment.ms")
+
+    assert f"segment.ms was not set on {topic}" in outcome.stderr
+    assert "retention.ms was not set" not in outcome.stderr
+
+
+def test_a_time_without_a_zone_is_said_to_be_local_where_it_deletes(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+    riverlog.produce(topic, "kept")
+
+    outcome = riverlog("topic", "trim", topic, "--before", "@2020-01-31T00:00:00", "--yes")
+
+    moment = datetime(2020, 1, 31).astimezone().isoformat()
+    assert f"records before {moment} (local time, as no zone is given) go" in outcome.stderr
+    assert "local without a zone" in riverlog("topic", "trim", "--help").stdout

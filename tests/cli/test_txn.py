@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from riverlog.cli.durations import human_duration
+from riverlog.cli.printing.durations import human_duration
 from riverlog.client.broker_connection import BrokerConnection
+from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -19,7 +20,7 @@ from tests.cli.running import CommandLine
 
 @pytest.fixture
 def topic(riverlog: CommandLine) -> str:
-    return riverlog.topic("-p", "2")
+    return riverlog.topic("--partitions", "2")
 
 
 def transactional(bootstrap: str, **settings: str | int) -> tuple[str, Producer]:
@@ -100,11 +101,13 @@ def two_phase(riverlog: CommandLine, topic: str) -> str:
     """An open transaction of an outside two-phase commit (KIP-939), which Apache Kafka does not have."""
     if "RIVERLOG_TEST_BOOTSTRAP" in os.environ:
         pytest.skip("another broker has no two-phase commit")
+    transactional(riverlog.bootstrap)  # It waits for the coordinator; what follows asks once.
     name = f"txn-{uuid.uuid4().hex[:12]}"
     host, _, port = riverlog.bootstrap.rpartition(":")
     begun = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000, enable2_pc=True)
     with BrokerConnection(Address(host, int(port)), timeout_s=20, client_id="test") as broker:
         producer = broker.ask(ApiKey.INIT_PRODUCER_ID, begun)
+        assert producer.error_code == ErrorCode.NONE
         added = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=name,
             v3_and_below_producer_id=producer.producer_id,
@@ -131,7 +134,7 @@ def impatient() -> Iterator[Broker]:
 
 def test_list_warns_of_transactions_that_have_been_open_for_too_long(impatient: Broker) -> None:
     command = CommandLine(impatient.bootstrap_servers)
-    topic = command.topic("-p", "2")
+    topic = command.topic("--partitions", "2")
     name, producer = left_open(command, topic)
     shown = command("txn", "list", "-o", "json")
     assert f"warning: the transaction of {name} has been open for" in shown.stderr

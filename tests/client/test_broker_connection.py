@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from riverlog.client.broker_connection import BrokerConnection, UnsupportedApiError
+from riverlog.client.broker_connection import BrokerConnection, Transport
+from riverlog.client.core.events import Outcome, Replied, Unanswered
+from riverlog.client.core.versions import UnsupportedApiError
 from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
 from riverlog.testing import Broker
@@ -16,10 +18,10 @@ from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import MalformedMessage
 from riverlog.wire.framing import encode_response
 from riverlog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from riverlog.wire.messages.describe_cluster import DescribeClusterRequest
-from riverlog.wire.messages.describe_quorum import DescribeQuorumRequest
+from riverlog.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.list_transactions import ListTransactionsRequest
+from riverlog.wire.schema import Message
 
 
 def connected(address: Address, timeout_s: float = 10) -> BrokerConnection:
@@ -50,7 +52,7 @@ def test_a_version_can_be_held_down(address: Address) -> None:
 
 def test_an_api_that_the_broker_does_not_serve_is_not_asked(address: Address) -> None:
     with connected(address) as broker, pytest.raises(UnsupportedApiError, match="DescribeQuorum"):
-        broker.ask(ApiKey.DESCRIBE_QUORUM, DescribeQuorumRequest())
+        broker.ask(ApiKey.DESCRIBE_QUORUM, Message())
 
 
 @contextmanager
@@ -111,6 +113,43 @@ def test_an_answer_that_cannot_be_read_is_malformed() -> None:
         pytest.raises(MalformedMessage),
     ):
         broker.ask(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+
+
+def test_a_reply_that_comes_too_late_is_not_taken_for_the_next_one() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        connected(Address(*listening.getsockname()), timeout_s=0.3) as broker,
+        listening.accept()[0] as link,
+    ):
+        link.sendall(ALL_OF_DESCRIBE_CLUSTER)
+        with pytest.raises(TimeoutError):
+            broker.ask(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+        late = DescribeClusterResponse(cluster_id="late")
+        link.sendall(encode_response(ApiKey.DESCRIBE_CLUSTER, 2, 2, late))
+        with pytest.raises(ConnectionError, match="lost before"):
+            broker.ask(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest())
+
+
+def test_replies_that_came_before_the_end_are_told_with_the_requests_that_have_none() -> None:
+    replies = b"".join(
+        encode_response(ApiKey.DESCRIBE_CLUSTER, 2, number, DescribeClusterResponse(cluster_id=f"{number}"))
+        for number in (2, 3)
+    )
+    with pretending(ALL_OF_DESCRIBE_CLUSTER, replies) as address:
+        transport: Transport[str] = Transport(address, timeout_s=10, client_id="test")
+        transport.open()
+        for tag in ("a", "b", "c"):
+            transport.core.request(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(), tag)
+        transport.send()
+        assert transport.next_reply().request.tag == "a"
+        assert transport.outstanding == 2
+        answered, unanswered = transport.close()
+        assert isinstance(answered, Replied)
+        assert (answered.request.tag, answered.message().cluster_id) == ("b", "3")
+        assert isinstance(unanswered, Unanswered)
+        assert (unanswered.request.tag, unanswered.outcome) == ("c", Outcome.UNKNOWN)
+        assert transport.outstanding == 0
+        assert transport.close() == []
 
 
 def test_silence_ends_in_time() -> None:

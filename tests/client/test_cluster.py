@@ -6,13 +6,8 @@ import time
 
 import pytest
 
-from riverlog.client.cluster import (
-    BrokerRefused,
-    ClientSettings,
-    Cluster,
-    ClusterUnreachable,
-    CoordinatorKind,
-)
+from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster, ClusterUnreachable
+from riverlog.client.core.metadata import CoordinatorKind
 from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
 from riverlog.testing import Broker

@@ -15,7 +15,7 @@ from riverlog.client.offsets import (
     committed_offsets,
     list_offsets,
 )
-from riverlog.client.reading import OffsetGone, PartitionReader, ReadSettings, TopicGone, batches_between
+from riverlog.client.reading import OffsetGone, PartitionReader, ReadSettings, TopicGone
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 from riverlog.model.network import Address
@@ -56,11 +56,14 @@ def transact(broker: Broker, topic: str, value: bytes, *, commits: bool) -> None
 
 
 def values(reader: PartitionReader, start: int, end: int) -> list[bytes | None]:
-    return [
-        record.value
-        for batch in batches_between(reader, start, end)
-        for record in records_of(batch.buffer, batch.position)
-    ]
+    found: list[bytes | None] = []
+    is_at_end = start >= end
+    while not is_at_end:
+        fetched = reader.fetch(start, end)
+        for batch in fetched.batches:
+            found += [record.value for record in records_of(batch.buffer, batch.position)]
+        start, is_at_end = fetched.next_offset, fetched.is_at_end
+    return found
 
 
 def test_batches_come_in_order_over_several_fetches(broker: Broker, cluster: Cluster) -> None:
@@ -128,6 +131,6 @@ def test_offsets_of_many_partitions_by_time(broker: Broker, cluster: Cluster) ->
 def test_commits_of_a_simple_group_are_read_back_with_their_note(broker: Broker, cluster: Cluster) -> None:
     broker.create_topic("noted", 2)
     first, second = TopicPartition("noted", 0), TopicPartition("noted", 1)
-    commit_offsets(cluster, "readers", {first: 7}, note="token")
+    commit_offsets(cluster, "readers", {first: 7}, notes={first: "token"})
     assert committed(cluster, "readers", [first, second]) == {first: (7, "token")}
     assert committed_offsets(cluster, "readers", [first]) == {first: 7}

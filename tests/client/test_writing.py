@@ -8,23 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster
-from riverlog.client.new_batch import NewBatch, produce_frame
+from riverlog.client.core.new_batch import NewBatch, produce_frame
+from riverlog.client.open_transactions import describe, list_open
+from riverlog.client.transaction_dialect import Dialect, dialect_of, longest_timeout_ms
 from riverlog.client.transactions import (
-    Dialect,
-    Producer,
     TransactionEndedOtherwise,
-    abort_whoever_writes,
-    begin_longest,
-    describe,
-    dialect_of,
+    begin_with_longest_timeout,
     end,
+    fence_and_abort,
     idempotent_producer,
-    list_open,
-    longest_timeout_ms,
     take_over,
 )
 from riverlog.client.writing import BatchWriter, Transactional, WriterFenced
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.model.network import Address
 from riverlog.records.batch import HEADER_BYTES, crc_is_valid, read_header
 from riverlog.records.builder import build_batch
@@ -52,7 +49,7 @@ def test_requests_in_pieces_are_those_of_the_tables(version: int, transactional_
     other = batch([b"d" * 20_000])
     other.topic = "other"
     for each in (*batches, other):
-        each.sign(Producer(7, 1), 3, is_transactional=transactional_id is not None)
+        each.sign(ProducerIdAndEpoch(7, 1), 3, is_transactional=transactional_id is not None)
         whole = b"".join(each.pieces)
         assert crc_is_valid(whole, 0, read_header(whole))
     header = RequestHeader(ApiKey.PRODUCE, version, 99, "test")
@@ -138,15 +135,15 @@ def test_a_batch_that_the_topic_refuses_is_an_error_that_names_it() -> None:
         writer.close()
 
 
-@pytest.mark.parametrize("has_epoch_each", [True, False])
-def test_a_transaction_is_ended_by_who_knows_its_numbers(has_epoch_each: bool) -> None:
+@pytest.mark.parametrize("bumps_epoch", [True, False])
+def test_a_transaction_is_ended_by_who_knows_its_numbers(bumps_epoch: bool) -> None:
     with Broker() as broker:
         broker.create_topic("t", partitions=1)
         with Cluster(settings_for(broker)) as cluster:
-            assert dialect_of(cluster) == Dialect(has_epoch_each=True, has_two_phase=True)
-            dialect = Dialect(has_epoch_each, has_two_phase=True)
-            producer, is_for_ever = begin_longest(cluster, "task", dialect, None)
-            assert is_for_ever
+            assert dialect_of(cluster) == Dialect(bumps_epoch=True, has_two_phase=True)
+            dialect = Dialect(bumps_epoch, has_two_phase=True)
+            producer, times_out = begin_with_longest_timeout(cluster, "task", dialect, None)
+            assert not times_out
             writer = BatchWriter(cluster, producer, Transactional("task", dialect))
             writer.write([batch([b"a"]), batch([b"b"])])
             writer.flush()
@@ -166,11 +163,11 @@ def test_who_writes_is_fenced_when_the_transaction_is_aborted_from_outside() -> 
     with Broker() as broker, Cluster(settings_for(broker)) as cluster:
         broker.create_topic("t", partitions=1)
         dialect = dialect_of(cluster)
-        producer, _ = begin_longest(cluster, "task", dialect, None)
+        producer, _ = begin_with_longest_timeout(cluster, "task", dialect, None)
         writer = BatchWriter(cluster, producer, Transactional("task", dialect))
         writer.write([batch([b"a"])])
         writer.flush()
-        abort_whoever_writes(cluster, "task")
+        fence_and_abort(cluster, "task")
         writer.write([batch([b"b"])])
         with pytest.raises(WriterFenced):
             writer.flush()
@@ -183,9 +180,9 @@ def test_where_two_phase_commit_is_off_the_longest_timeout_is_taken() -> None:
     config = {"transaction.two.phase.commit.enable": False, "transaction.max.timeout.ms": 123_000}
     with Broker(config) as broker, Cluster(settings_for(broker)) as cluster:
         assert longest_timeout_ms(cluster) == 123_000
-        producer, is_for_ever = begin_longest(cluster, "task", dialect_of(cluster), None)
+        producer, times_out = begin_with_longest_timeout(cluster, "task", dialect_of(cluster), None)
         assert producer.producer_id >= 0
-        assert not is_for_ever
+        assert times_out
         with pytest.raises(BrokerRefused) as caught:
             take_over(cluster, "task", timeout_ms=124_000)
         assert caught.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
@@ -196,7 +193,7 @@ def test_a_killed_broker_does_not_double_the_rows_of_a_transaction() -> None:
         broker.create_topic("t", partitions=1)
         with Cluster(settings_for(broker)) as cluster:
             dialect = dialect_of(cluster)
-            producer, _ = begin_longest(cluster, "task", dialect, None)
+            producer, _ = begin_with_longest_timeout(cluster, "task", dialect, None)
             writer = BatchWriter(cluster, producer, Transactional("task", dialect))
             for n in range(60):
                 writer.write([batch([b"%d" % n])])

@@ -3,20 +3,21 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from riverlog.controller.added_partitions import AddedPartitions
 from riverlog.controller.controller import ConfigChange
 from riverlog.controller.decisions import Refusal
-from riverlog.controller.deletion import Doomed
-from riverlog.controller.growth import Growth
+from riverlog.controller.deletion import TopicToDelete
 from riverlog.controller.topics import NewTopic, TopicPlan
 from riverlog.metadata import layout
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.image import ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import BadVersionError
 from tests.metadata.cluster_parts import Parts, running
 
@@ -35,7 +36,9 @@ def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
         assert isinstance(plan, TopicPlan)
         image = parts.follower.image
         assert image.topics["t"].topic_id == plan.topic_id
-        assert image.partition("t", 1) == PartitionImage((NodeId(1),), (NodeId(1),), NodeId(1), 0, 0)
+        assert image.partition("t", 1) == PartitionImage(
+            (NodeId(1),), (NodeId(1),), NodeId(1), LeaderEpoch(0), 0
+        )
         assert image.topic_config("t") == {"retention.ms": "5"}
 
     run(scenario)
@@ -72,7 +75,7 @@ def test_validation_only_changes_nothing() -> None:
 def test_topics_of_one_request_come_in_one_step() -> None:
     async def scenario(parts: Parts) -> None:
         seen: list[int] = []
-        parts.follower.subscribe(lambda old, new: seen.append(len(new.topics)))
+        parts.follower.subscribe(lambda delta: seen.append(len(delta.created)))
         await parts.controller.create_topics([NewTopic(f"t{n}") for n in range(5)] + [NewTopic("a b")])
         assert seen == [5]
 
@@ -104,7 +107,7 @@ def test_growth_keeps_the_partitions_that_are_there() -> None:
     async def scenario(parts: Parts) -> None:
         await parts.controller.create_topics([NewTopic("t", 9)])
         before = parts.follower.image.topics["t"]
-        await parts.controller.create_partitions([Growth("t", 12)])
+        await parts.controller.create_partitions([AddedPartitions("t", 12)])
         after = parts.follower.image.topics["t"]
         assert after.topic_id == before.topic_id
         assert len(after.partitions) == 12
@@ -117,7 +120,7 @@ def test_a_deleted_topic_leaves_nothing_in_the_store() -> None:
     async def scenario(parts: Parts) -> None:
         before = await parts.store.tree("/")
         await parts.controller.create_topics([NewTopic("t", 12, configs={"a": "b"}), NewTopic("u", 1)])
-        await parts.controller.delete_topics([Doomed("t"), Doomed("u"), Doomed("none")])
+        await parts.controller.delete_topics([TopicToDelete("t"), TopicToDelete("u"), TopicToDelete("none")])
         assert await parts.store.tree("/") == before
         assert parts.follower.image.topics == {}
         assert parts.follower.image.topic_names == {}
@@ -162,7 +165,7 @@ def test_what_cannot_be_written_is_refused_and_done_later(tmp_path: Path) -> Non
     """A full disk is an outcome for each entry, not the end of a connection."""
 
     async def main() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         async with running(store) as parts:
             controller = parts.controller
             await controller.create_topics([NewTopic("t")])
@@ -170,7 +173,9 @@ def test_what_cannot_be_written_is_refused_and_done_later(tmp_path: Path) -> Non
             topic = ConfigResource(ResourceType.TOPIC, "t")
             settings = {"retention.ms": "5" * 50_000}
             created = await controller.create_topics([NewTopic("u", 5000), NewTopic("bad name")])
-            grown = await controller.create_partitions([Growth("t", 5000), Growth("none", 2)])
+            grown = await controller.create_partitions(
+                [AddedPartitions("t", 5000), AddedPartitions("none", 2)]
+            )
             [altered] = await controller.alter_configs([ConfigChange(topic, lambda _: settings)])
             assert [_error(each) for each in created] == [
                 ErrorCode.KAFKA_STORAGE_ERROR,
@@ -211,7 +216,7 @@ def test_a_controller_that_was_replaced_can_change_nothing() -> None:
 def test_each_start_has_an_epoch_of_its_own(tmp_path: Path) -> None:
     async def main() -> None:
         for epoch in (b"1", b"2", b"3"):
-            store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+            store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
             async with running(store) as parts:
                 node = await parts.store.get(layout.CONTROLLER_EPOCH)
                 assert node is not None
@@ -224,14 +229,14 @@ def test_each_start_has_an_epoch_of_its_own(tmp_path: Path) -> None:
 def test_ten_thousand_partitions_are_created_found_again_and_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         path = str(tmp_path / "m.sqlite")
-        async with running(await EmbeddedStore.open(path)) as parts:
+        async with running(await EmbeddedStore.open(path, ThreadPoolExecutor(1))) as parts:
             await parts.controller.create_topics([NewTopic("t", 9_999)])
-            await parts.controller.create_partitions([Growth("t", 15_000)])
-        async with running(await EmbeddedStore.open(path)) as parts:
+            await parts.controller.create_partitions([AddedPartitions("t", 15_000)])
+        async with running(await EmbeddedStore.open(path, ThreadPoolExecutor(1))) as parts:
             partitions = parts.follower.image.topics["t"].partitions
             assert len(partitions) == 15_000
             assert len({id(partition) for partition in partitions}) <= 2, "idle partitions share one state"
-            await parts.controller.delete_topics([Doomed("t")])
+            await parts.controller.delete_topics([TopicToDelete("t")])
             assert parts.follower.image.topics == {}
 
     asyncio.run(main())

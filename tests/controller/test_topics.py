@@ -12,10 +12,10 @@ from riverlog.controller.placement import place
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 
 ONE = (NodeId(1),)
-EXISTING = TopicImage("there.is", UUID(int=1), (PartitionImage(ONE, ONE, NodeId(1), 0, 0),))
+EXISTING = TopicImage("there.is", UUID(int=1), (PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(0), 0),))
 IMAGE = ClusterImage(
     brokers={NodeId(1): BrokerImage(NodeId(1), {})},
     topics={"there.is": EXISTING},

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from riverlog.coordinator.effects import CancelTimer, CoordinatorRecord, Effects, SetTimer, TimerKey, Token
-from riverlog.coordinator.groups.classic_group import ClassicGroup
-from riverlog.coordinator.groups.classic_kind import ClassicGroups
-from riverlog.coordinator.groups.classic_requests import (
+from riverlog.coordinator.formats.classic_groups import GroupMetadataKey, GroupMetadataValue
+from riverlog.coordinator.formats.formats import GroupRecord, decode_key, decode_value
+from riverlog.coordinator.groups.classic.group import ClassicGroup
+from riverlog.coordinator.groups.classic.groups import ClassicGroups
+from riverlog.coordinator.groups.classic.requests import (
     Beat,
     Joined,
     Joining,
@@ -23,8 +24,14 @@ from riverlog.coordinator.groups.classic_requests import (
     Syncing,
     Verdicts,
 )
-from riverlog.coordinator.records_format.classic_groups import GroupMetadataKey, GroupMetadataValue
-from riverlog.coordinator.records_format.formats import GroupRecord, decode_key, decode_value
+from riverlog.coordinator.runtime.effects import (
+    CancelTimer,
+    CoordinatorRecord,
+    Effects,
+    SetTimer,
+    TimerKey,
+    Token,
+)
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 
@@ -76,8 +83,10 @@ class Driver:
         for token, answer in effects.replies:
             assert token.number not in self.answers, "answered twice"
             self.answers[token.number] = answer if error is None else error
-        if effects.follow_up is not None:
-            self.carry_out(effects.follow_up(None, error, self.now_ms))
+        for follow_up in effects.follow_ups:
+            followed = self.groups.on_committed(follow_up, error, self.now_ms)
+            assert followed is not None
+            self.carry_out(followed)
 
     def run(self, decide: Callable[[Token[Any], int], Effects]) -> int:
         token: Token[Any] = Token(next(self._numbers))

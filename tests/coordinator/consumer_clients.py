@@ -7,22 +7,23 @@ heartbeat, and begins anew when it is fenced.
 from typing import Any
 from uuid import UUID
 
-from riverlog.coordinator.effects import Effects, Token
-from riverlog.coordinator.groups.consumer_group import ConsumerGroup
-from riverlog.coordinator.groups.consumer_requests import (
+from riverlog.coordinator.groups.consumer.group import ConsumerGroup
+from riverlog.coordinator.groups.consumer.requests import (
     JOIN,
     LEAVE,
     LEAVE_FOR_A_WHILE,
     Beaten,
     Heartbeat,
+    HeartbeatRefusal,
     HeartbeatReply,
-    Refusal,
 )
-from riverlog.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.groups.shard import GroupShard
+from riverlog.coordinator.runtime.effects import Effects, Token
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from tests.coordinator.hosting import Cluster, Logs, LoopClock, image, read_now
 
 GROUP = "group"
@@ -65,7 +66,7 @@ class Coordination:
             return shard.consumer.decide_heartbeat(token, beat, now_ms)
 
         reply = await self.groups.run(GROUP, decide)
-        assert isinstance(reply, Beaten | Refusal)
+        assert isinstance(reply, Beaten | HeartbeatRefusal)
         return reply
 
     async def group(self) -> ConsumerGroup | None:
@@ -152,7 +153,7 @@ class Client:
         self.epoch, self.owned, self._told = JOIN, frozenset(), None
 
     def _take(self, reply: HeartbeatReply) -> None:
-        if isinstance(reply, Refusal):
+        if isinstance(reply, HeartbeatRefusal):
             expected = {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}
             if "instance_id" in self.fields:
                 expected |= {ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.FENCED_INSTANCE_ID}

@@ -2,19 +2,22 @@
 
 import asyncio
 import selectors
+import zlib
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
+from riverlog.metadata.delta import ImageDelta, delta_between
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import FileSlice
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.flusher import Flusher
-from riverlog.storage.log import Log
+from riverlog.storage.log.flusher import Flusher
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 from riverlog.testing.simulated_disk import SimulatedDisk
 
 T = TypeVar("T")
@@ -90,15 +93,9 @@ class Logs:
         if not self.disk.exists("/data"):
             self.disk.make_directories("/data")
             self.disk.sync_directory("/")
-        return Log.open(
-            f"/data/{topic_partition}",
-            topic_partition,
-            config=self.config,
-            disk=self.disk,
-            clock=LoopClock(),
-            topic_id=topic_id,
-            clean=False,
-        )
+        directory = f"/data/{topic_partition}"
+        environment = LogEnvironment.at(directory, self.disk, LoopClock())
+        return Log(LogToOpen(directory, topic_partition, self.config, topic_id), environment)
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:
         return self.disk.exists(f"/data/{topic_partition}")
@@ -109,9 +106,9 @@ class Logs:
 
 def image(topics: dict[str, int], *, leader: int = NODE, epoch: int = 0, ids: int = 1) -> ClusterImage:
     """Topics with so many partitions. Other `ids` make them other topics of the same names."""
-    partition = PartitionImage((NODE, NodeId(2)), (NodeId(leader),), NodeId(leader), epoch, 0)
+    partition = PartitionImage((NODE, NodeId(2)), (NodeId(leader),), NodeId(leader), LeaderEpoch(epoch), 0)
     made = {
-        name: TopicImage(name, UUID(int=hash(name) % 2**64 + ids), (partition,) * count)
+        name: TopicImage(name, UUID(int=zlib.crc32(name.encode()) + ids), (partition,) * count)
         for name, count in topics.items()
     }
     return ClusterImage(
@@ -126,18 +123,19 @@ class Cluster:
 
     def __init__(self, logs: Logs | None = None, executor: Executor | None = None) -> None:
         self.logs = logs or Logs()
-        self.flusher = Flusher(asyncio.get_running_loop(), executor=executor)
+        self.flusher = Flusher(asyncio.get_running_loop(), executor=executor or ThreadPoolExecutor(2))
         self.replicas = ReplicaSet(NODE, self.logs, self.flusher, lambda image, topic: self.logs.config)
         self.image = ClusterImage()
-        self._followers: list[Callable[[ClusterImage, ClusterImage], None]] = [self.replicas.apply]
+        self._followers: list[Callable[[ImageDelta], None]] = [self.replicas.apply]
 
-    def follow(self, follower: Callable[[ClusterImage, ClusterImage], None]) -> None:
+    def follow(self, follower: Callable[[ImageDelta], None]) -> None:
         self._followers.append(follower)
 
     def show(self, new: ClusterImage) -> None:
-        old, self.image = self.image, new
+        delta = delta_between(self.image, new)
+        self.image = new
         for follower in self._followers:
-            follower(old, new)
+            follower(delta)
 
 
 async def read_now(piece: FileSlice) -> bytes:

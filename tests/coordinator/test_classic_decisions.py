@@ -2,9 +2,9 @@
 
 import pytest
 
-from riverlog.coordinator.groups import classic_protocols
-from riverlog.coordinator.groups.classic_joining import NEWCOMER_TIMEOUT_MS
-from riverlog.coordinator.groups.classic_requests import (
+from riverlog.coordinator.groups.classic import protocols as classic_protocols
+from riverlog.coordinator.groups.classic.joining import NEWCOMER_TIMEOUT_MS
+from riverlog.coordinator.groups.classic.requests import (
     Joined,
     Leaver,
     MemberProtocol,
@@ -12,8 +12,8 @@ from riverlog.coordinator.groups.classic_requests import (
     SessionTimer,
     Synced,
 )
-from riverlog.coordinator.groups.classic_states import State
-from riverlog.coordinator.groups.membership import Claim
+from riverlog.coordinator.groups.classic.states import State
+from riverlog.coordinator.groups.kinds import Claim
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from tests.coordinator.classic_driver import GROUP, RANGE, Driver

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from riverlog.coordinator.groups.classic_kind import ClassicGroups
-from riverlog.coordinator.groups.classic_requests import Joined, Leaver, MemberProtocol, Protocols, Synced
-from riverlog.coordinator.groups.classic_states import State
-from riverlog.coordinator.groups.membership import Claim
+from riverlog.coordinator.groups.classic.groups import ClassicGroups
+from riverlog.coordinator.groups.classic.requests import Joined, Leaver, MemberProtocol, Protocols, Synced
+from riverlog.coordinator.groups.classic.states import State
+from riverlog.coordinator.groups.kinds import Claim
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from tests.coordinator.classic_driver import GROUP, Driver, replay_record

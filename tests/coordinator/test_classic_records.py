@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.coordinator.groups.classic_records import (
+from riverlog.coordinator.formats.classic_groups import (
+    GroupMetadataKey,
+    GroupMetadataMember,
+    GroupMetadataValue,
+)
+from riverlog.coordinator.formats.formats import GroupRecord, decode_key, decode_value, kind_of, record
+from riverlog.coordinator.groups.classic.records import (
     StoredGroup,
     StoredMember,
     record_of,
     stored_from,
     tombstone_of,
 )
-from riverlog.coordinator.records_format.classic_groups import (
-    GroupMetadataKey,
-    GroupMetadataMember,
-    GroupMetadataValue,
-)
-from riverlog.coordinator.records_format.formats import GroupRecord, decode_key, decode_value, kind_of, record
 
 _ROWS = [
     json.loads(line) for line in Path(__file__).with_name("kafka_records.jsonl").read_text().splitlines()

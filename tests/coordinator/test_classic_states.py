@@ -1,11 +1,15 @@
-"""Every state of a classic group and everything that can happen in it, taken from the table."""
+"""Every state of a classic group and everything that can happen in it: by the table, or in every state."""
 
+import re
 from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from riverlog.coordinator.groups.classic_requests import (
+from riverlog.coordinator.groups import classic
+from riverlog.coordinator.groups.classic.requests import (
     Joined,
     JoinTimer,
     Leaver,
@@ -15,24 +19,81 @@ from riverlog.coordinator.groups.classic_requests import (
     Synced,
     SyncTimer,
 )
-from riverlog.coordinator.groups.classic_states import (
-    TABLE,
-    Answer,
-    Event,
-    Goto,
-    Ignore,
-    Impossible,
-    Rule,
-    State,
-    Tell,
-)
-from riverlog.coordinator.groups.membership import Claim
-from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
+from riverlog.coordinator.groups.classic.states import TABLE, ClassicEvent, ClassicRule, State
+from riverlog.coordinator.groups.kinds import Claim
+from riverlog.coordinator.groups.offsets.offsets import SweepTimer
+from riverlog.coordinator.groups.shard import GroupShard
+from riverlog.coordinator.runtime.rules import IGNORE, IMPOSSIBLE, AnswerWith, Goto, Ignore, Impossible, Tell
+from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
-from tests.coordinator.classic_driver import GROUP, RANGE, Driver, replay_record
+from tests.coordinator.classic_driver import GROUP, RANGE, Driver
 
 CHANGED: Protocols = (MemberProtocol("range", b"new"), MemberProtocol("roundrobin", b"rr"))
 OTHER_CHOICE: Protocols = (MemberProtocol("roundrobin", b"rr"),)
+
+
+class Elsewhere(Enum):
+    """What happens to a group without its table being asked."""
+
+    CREATE = "a client without a member id asks to join"
+    ASK_ID = "a new member asks for its id (KIP-394)"
+    JOIN = "a new member joins"
+    PENDING_GONE = "a member that got an id did not come back with it"
+    ALL_JOINED = "every member has joined, or those who have not are out of time"
+    NO_MEMBER_LEFT = "there is no member any more to wait for"
+    DELETE = "an administrator deletes the group"
+    EXPIRE = "the last offset of the group has expired"
+
+
+ID_REQUIRED = AnswerWith(ErrorCode.MEMBER_ID_REQUIRED)
+NOT_EMPTY = AnswerWith(ErrorCode.NON_EMPTY_GROUP)
+PREPARING = Goto(State.PREPARING_REBALANCE)
+
+OUTCOMES: dict[State, dict[Elsewhere, ClassicRule]] = {
+    State.EMPTY: {
+        Elsewhere.CREATE: IMPOSSIBLE,
+        Elsewhere.ASK_ID: ID_REQUIRED,
+        Elsewhere.JOIN: PREPARING,
+        Elsewhere.PENDING_GONE: IGNORE,
+        Elsewhere.ALL_JOINED: IMPOSSIBLE,
+        Elsewhere.NO_MEMBER_LEFT: IMPOSSIBLE,
+        Elsewhere.DELETE: Goto(State.DEAD),
+        Elsewhere.EXPIRE: Goto(State.DEAD),
+    },
+    State.PREPARING_REBALANCE: {
+        Elsewhere.CREATE: IMPOSSIBLE,
+        Elsewhere.ASK_ID: ID_REQUIRED,
+        Elsewhere.JOIN: PREPARING,
+        Elsewhere.PENDING_GONE: PREPARING,
+        Elsewhere.ALL_JOINED: Goto(State.COMPLETING_REBALANCE),
+        Elsewhere.NO_MEMBER_LEFT: Goto(State.EMPTY),
+        Elsewhere.DELETE: NOT_EMPTY,
+        Elsewhere.EXPIRE: IGNORE,
+    },
+    **{
+        state: {
+            Elsewhere.CREATE: IMPOSSIBLE,
+            Elsewhere.ASK_ID: ID_REQUIRED,
+            Elsewhere.JOIN: PREPARING,
+            Elsewhere.PENDING_GONE: IGNORE,
+            Elsewhere.ALL_JOINED: IGNORE,
+            Elsewhere.NO_MEMBER_LEFT: IMPOSSIBLE,
+            Elsewhere.DELETE: NOT_EMPTY,
+            Elsewhere.EXPIRE: IGNORE,
+        }
+        for state in (State.COMPLETING_REBALANCE, State.STABLE)
+    },
+    State.DEAD: {
+        Elsewhere.CREATE: Goto(State.EMPTY),
+        Elsewhere.ASK_ID: IMPOSSIBLE,
+        Elsewhere.JOIN: IMPOSSIBLE,
+        Elsewhere.PENDING_GONE: IGNORE,
+        Elsewhere.ALL_JOINED: IGNORE,
+        Elsewhere.NO_MEMBER_LEFT: IGNORE,
+        Elsewhere.DELETE: AnswerWith(ErrorCode.GROUP_ID_NOT_FOUND),
+        Elsewhere.EXPIRE: IGNORE,
+    },
+}
 
 
 class Scene:
@@ -93,7 +154,7 @@ class Scene:
 
     # What happens, and the error that it is answered with; None: not answered (yet).
 
-    def do(self, event: Event) -> ErrorCode | Joined | Synced | None:
+    def do(self, event: ClassicEvent | Elsewhere) -> ErrorCode | Joined | Synced | None:
         return _DOING[event](self)
 
     def join(self, member_id: str = "", protocols: Protocols = RANGE, **more: Any) -> Joined | None:
@@ -119,7 +180,7 @@ class Scene:
         else:
             self.ring(JoinTimer(GROUP))
 
-    def nobody_left(self) -> None:
+    def no_member_left(self) -> None:
         if self.state is State.PREPARING_REBALANCE:
             self.driver.leave(
                 Leaver(self.leader), Leaver(self.follower), Leaver("", "i"), Leaver(self.pending)
@@ -128,75 +189,68 @@ class Scene:
             self.ring(JoinTimer(GROUP))
 
     def commit(self, claim: Claim) -> ErrorCode:
-        group = self.driver.groups.get(GROUP)
-        if group is None:
-            offsets = Offsets(_NoGroups(), OffsetRules())
-            number = self.driver.run(
-                lambda token, now_ms: offsets.decide_commit(token, GROUP, claim, [], now_ms)
-            )
-            answer = self.driver.answers[number]
-            return ErrorCode.NONE if answer == () else answer
-        return group.refuse_commit(claim) or ErrorCode.NONE
+        number = self.driver.run(
+            lambda token, now_ms: self.shard.offsets.decide_commit(token, GROUP, claim, [], now_ms)
+        )
+        answer = self.driver.answers[number]
+        return ErrorCode.NONE if answer == () else answer
 
-    def leave(self) -> ErrorCode:
-        verdicts = self.driver.leave(Leaver(self.follower))
+    def leave(self) -> ErrorCode | None:
+        """An empty group can only be left by an id that has not joined yet, which changes nothing."""
+        is_empty = self.state is State.EMPTY
+        verdicts = self.driver.leave(Leaver(self.pending if is_empty else self.follower))
         assert isinstance(verdicts, tuple)
+        if is_empty:
+            assert verdicts == (ErrorCode.NONE,)
+            return None
         return verdicts[0]
 
     def delete(self) -> ErrorCode:
-        group = self.driver.groups.get(GROUP)
-        if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if not group.is_empty:
-            return ErrorCode.NON_EMPTY_GROUP
-        for record in group.tombstones():
-            replay_record(self.driver.groups, record)
-        return ErrorCode.NONE
+        number = self.driver.run(lambda token, _: self.shard.decide_deletion(GROUP, token))
+        return ErrorCode(self.driver.answers[number])
 
     def expire(self) -> None:
-        """The offsets ask a group only when it is empty."""
-        group = self.driver.groups.get(GROUP)
-        if group is not None and group.is_empty:
-            self.delete()
+        """By the sweep of the offsets, when everything that can be old is old."""
+        effects = self.shard.on_timer(SweepTimer(), self.driver.now_ms + 365 * 24 * 3_600_000)
+        self.driver.carry_out(effects)
 
-
-class _NoGroups:
-    def group(self, group_id: str) -> None:
-        return None
-
-    def group_ids(self) -> list[str]:
-        return []
+    @property
+    def shard(self) -> GroupShard:
+        shard = GroupShard(self.driver.config, ClusterImage())
+        shard.classic = self.driver.groups
+        shard.kinds = (shard.classic, shard.consumer)
+        return shard
 
 
 def _nothing(_: object) -> None:
-    """Whoever brings a group about is answered by what comes next, not by this."""
+    """The first join of a group is answered by what follows its creation, not by the creation."""
 
 
-_DOING: dict[Event, Callable[[Scene], ErrorCode | Joined | Synced | None]] = {
-    Event.CREATE: lambda scene: _nothing(scene.join("", ())),
-    Event.ASK_ID: lambda scene: scene.join(),
-    Event.JOIN: lambda scene: scene.join(scene.pending),
-    Event.REJOIN_SAME: lambda scene: scene.join(scene.follower),
-    Event.REJOIN_LEADER: lambda scene: scene.join(scene.leader),
-    Event.REJOIN_CHANGED: lambda scene: scene.join(scene.follower, CHANGED),
-    Event.REPLACE_SAME: lambda scene: scene.join(instance_id="i"),
-    Event.REPLACE_CHANGED: lambda scene: scene.join("", OTHER_CHOICE, instance_id="i"),
-    Event.SYNC: lambda scene: scene.sync(scene.follower),
-    Event.SYNC_LEADER: lambda scene: scene.sync(scene.leader),
-    Event.HEARTBEAT: lambda scene: scene.driver.beat(scene.follower, scene.generation),
-    Event.MEMBER_GONE: lambda scene: scene.leave(),
-    Event.PENDING_GONE: lambda scene: scene.ring(SessionTimer(GROUP, scene.pending)),
-    Event.ALL_JOINED: lambda scene: scene.all_joined(),
-    Event.NOBODY_LEFT: lambda scene: scene.nobody_left(),
-    Event.SYNC_TIME_OUT: lambda scene: _sync_time_out(scene),
-    Event.COMMIT: lambda scene: scene.commit(Claim(scene.follower, None, scene.generation, version=9)),
-    Event.COMMIT_IN_TRANSACTION: lambda scene: scene.commit(
+_DOING: dict[ClassicEvent | Elsewhere, Callable[[Scene], ErrorCode | Joined | Synced | None]] = {
+    Elsewhere.CREATE: lambda scene: _nothing(scene.join("", ())),
+    Elsewhere.ASK_ID: lambda scene: scene.join(),
+    Elsewhere.JOIN: lambda scene: scene.join(scene.pending),
+    ClassicEvent.REJOIN_SAME: lambda scene: scene.join(scene.follower),
+    ClassicEvent.REJOIN_LEADER: lambda scene: scene.join(scene.leader),
+    ClassicEvent.REJOIN_CHANGED: lambda scene: scene.join(scene.follower, CHANGED),
+    ClassicEvent.REPLACE_SAME: lambda scene: scene.join(instance_id="i"),
+    ClassicEvent.REPLACE_CHANGED: lambda scene: scene.join("", OTHER_CHOICE, instance_id="i"),
+    ClassicEvent.SYNC: lambda scene: scene.sync(scene.follower),
+    ClassicEvent.SYNC_LEADER: lambda scene: scene.sync(scene.leader),
+    ClassicEvent.HEARTBEAT: lambda scene: scene.driver.beat(scene.follower, scene.generation),
+    ClassicEvent.MEMBER_GONE: lambda scene: scene.leave(),
+    Elsewhere.PENDING_GONE: lambda scene: scene.ring(SessionTimer(GROUP, scene.pending)),
+    Elsewhere.ALL_JOINED: lambda scene: scene.all_joined(),
+    Elsewhere.NO_MEMBER_LEFT: lambda scene: scene.no_member_left(),
+    ClassicEvent.SYNC_TIME_OUT: lambda scene: _sync_time_out(scene),
+    ClassicEvent.COMMIT: lambda scene: scene.commit(Claim(scene.follower, None, scene.generation, version=9)),
+    ClassicEvent.COMMIT_IN_TRANSACTION: lambda scene: scene.commit(
         Claim(scene.follower, None, scene.generation, is_transactional=True, version=9)
     ),
-    Event.COMMIT_OUTSIDE: lambda scene: scene.commit(Claim()),
-    Event.COMMIT_OUTSIDE_IN_TRANSACTION: lambda scene: scene.commit(Claim(is_transactional=True)),
-    Event.DELETE: lambda scene: scene.delete(),
-    Event.EXPIRE: lambda scene: scene.expire(),
+    ClassicEvent.COMMIT_OUTSIDE: lambda scene: scene.commit(Claim()),
+    ClassicEvent.COMMIT_OUTSIDE_IN_TRANSACTION: lambda scene: scene.commit(Claim(is_transactional=True)),
+    Elsewhere.DELETE: lambda scene: scene.delete(),
+    Elsewhere.EXPIRE: lambda scene: scene.expire(),
 }
 
 
@@ -207,25 +261,40 @@ def _sync_time_out(scene: Scene) -> None:
     scene.ring(SyncTimer(GROUP))
 
 
-PAIRS = [(state, event, TABLE[state][event]) for state in State for event in Event]
+PAIRS: list[tuple[State, ClassicEvent | Elsewhere, ClassicRule]] = [
+    *((state, event, rule) for state in State for event, rule in TABLE[state].items()),
+    *((state, event, rule) for state in State for event, rule in OUTCOMES[state].items()),
+]
 
 
 def test_every_pair_is_listed() -> None:
     assert set(TABLE) == set(State)
     for state, events in TABLE.items():
-        assert set(events) == set(Event), state
+        assert set(events) == set(ClassicEvent), state
+        assert set(OUTCOMES[state]) == set(Elsewhere), state
 
 
 def test_every_event_can_be_made() -> None:
-    assert set(_DOING) == set(Event)
+    assert set(_DOING) == {*ClassicEvent, *Elsewhere}
+
+
+def test_the_table_lists_only_what_is_asked_of_it() -> None:
+    """A row that is not read could be wrong for ever."""
+    package = Path(classic.__file__).parent
+    asked = "".join(file.read_text() for file in package.glob("*.py") if file.name != "states.py")
+    assert [
+        event.name for event in ClassicEvent if not re.search(rf"\bClassicEvent\.{event.name}\b", asked)
+    ] == []
 
 
 @pytest.mark.parametrize(
     ("state", "event", "expected"),
     [pair for pair in PAIRS if not isinstance(pair[2], Impossible)],
-    ids=lambda each: each.name if isinstance(each, State | Event) else "",
+    ids=lambda each: each.name if isinstance(each, State | ClassicEvent | Elsewhere) else "",
 )
-def test_a_group_does_as_the_table_says(state: State, event: Event, expected: Rule) -> None:
+def test_a_group_does_as_the_tables_say(
+    state: State, event: ClassicEvent | Elsewhere, expected: ClassicRule
+) -> None:
     scene = Scene(state)
     answer = scene.do(event)
     error = answer if isinstance(answer, ErrorCode | None) else answer.error
@@ -233,7 +302,7 @@ def test_a_group_does_as_the_table_says(state: State, event: Event, expected: Ru
         case Goto(state=after):
             assert error in (None, ErrorCode.NONE)
             assert scene.present is after
-        case Answer(error=told):
+        case AnswerWith(error=told):
             assert error is told
             assert scene.present is state
         case Tell():
@@ -251,14 +320,16 @@ def test_a_group_does_as_the_table_says(state: State, event: Event, expected: Ru
     ("state", "event"), [(state, event) for state, event, rule in PAIRS if isinstance(rule, Impossible)]
 )
 def test_what_the_table_calls_impossible_needs_what_the_state_does_not_have(
-    state: State, event: Event
+    state: State, event: ClassicEvent | Elsewhere
 ) -> None:
-    """A group that is empty or dead has no members to act; one that is there is not created again."""
-    group = Scene(state).driver.groups.get(GROUP)
-    if event is Event.CREATE:
+    """A group that is empty or dead has no members to act; one that exists is not created again; where no
+    member is waited for, none can fail to come."""
+    driver = Scene(state).driver
+    group = driver.groups.get(GROUP)
+    if event is Elsewhere.CREATE:
         assert group is not None
-    elif event is Event.NOBODY_LEFT:
+    elif event is Elsewhere.NO_MEMBER_LEFT:
         assert group is not None
-        assert bool(group.members) or group.is_empty
+        assert JoinTimer(GROUP) not in driver.timers
     else:
         assert group is None or not group.members

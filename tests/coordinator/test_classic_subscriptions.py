@@ -2,8 +2,8 @@
 
 import pytest
 
-from riverlog.coordinator.groups import classic_protocols
-from riverlog.coordinator.groups.classic_requests import Leaver, MemberProtocol, Protocols
+from riverlog.coordinator.groups.classic import protocols as classic_protocols
+from riverlog.coordinator.groups.classic.requests import Leaver, MemberProtocol, Protocols
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.codec import encode
 from riverlog.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.coordinator.groups.consumer_regex import PATTERN_LENGTH_MAX, Regex
-from riverlog.coordinator.groups.consumer_regex_syntax import InvalidRegex
+from riverlog.re2.matcher import PATTERN_LENGTH_MAX, Regex
+from riverlog.re2.parser import InvalidRegex
 
 # What Apache Kafka 4.3.1 answered with INVALID_REGULAR_EXPRESSION.
 REFUSED = [

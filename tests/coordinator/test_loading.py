@@ -2,10 +2,16 @@
 
 import pytest
 
+from riverlog.coordinator.groups.shard import GroupShard
+from riverlog.coordinator.runtime.loading import Loading
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.config.group_config import GroupConfig
 from riverlog.records.batch import CorruptBatch, read_header, walk
 from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
 from riverlog.records.record import native_records_of, records_of
+from riverlog.testing.simulated_disk import SimulatedDisk
+from tests.storage.logs import accept, append, open_log
 
 
 def batch(codec: Codec, count: int) -> bytes:
@@ -32,3 +38,18 @@ def test_damaged_records_are_corrupt(codec: Codec, is_last: bool) -> None:
     piece = bytes(damaged) if is_last else bytes(damaged) + batch(codec, 3)
     with pytest.raises(CorruptBatch):
         list(native_records_of(piece, 0, read_header(piece)))
+
+
+@pytest.mark.parametrize(("position", "name"), [(70, "CRC"), (40, "CRC"), (8, "no whole batch")])
+def test_a_shard_is_not_brought_up_from_a_damaged_batch(position: int, name: str) -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    append(log, accept(batch(Codec.NONE, 3)))
+    log.state.set_high_watermark(log.log_end_offset)
+    loading = Loading(log, GroupShard(GroupConfig(), ClusterImage()))
+    piece = loading.next_piece()
+    assert piece is not None
+    data = bytearray(piece.file.pread(piece.length, piece.position))
+    data[position] ^= 0x40
+    with pytest.raises(CorruptBatch, match=name):
+        loading.replay(data)

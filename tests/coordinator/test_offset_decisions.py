@@ -5,21 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.coordinator.effects import (
-    NOTHING,
-    CoordinatorRecord,
-    Effects,
-    Producer,
-    Reply,
-    SetTimer,
-    Token,
-)
-from riverlog.coordinator.groups.membership import Claim, Group, SimpleGroup
-from riverlog.coordinator.groups.offset_records import read_key, tombstone
-from riverlog.coordinator.groups.offset_requests import FoundOffset, NewOffset, Verdicts
-from riverlog.coordinator.groups.offsets import OffsetRules, Offsets, SweepTimer
+from riverlog.coordinator.groups.kinds import Claim, Group, SimpleGroup
+from riverlog.coordinator.groups.offsets.offsets import OffsetRules, Offsets, SweepTimer
+from riverlog.coordinator.groups.offsets.records import read_key, tombstone
+from riverlog.coordinator.groups.offsets.requests import FoundOffset, NewOffset, Verdicts
+from riverlog.coordinator.runtime.effects import NOTHING, CoordinatorRecord, Effects, Reply, SetTimer, Token
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 
 TOKEN: Token[Verdicts] = Token(1)
 NOW = 1_800_000_000_000
@@ -91,7 +83,7 @@ class Groups:
         claim: Claim = Claim(),  # noqa: B008 - a frozen value
         group: str = "g",
         now_ms: int = NOW,
-        producer: Producer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> Verdicts | ErrorCode:
         effects = self.offsets.decide_commit(TOKEN, group, claim, wanted, now_ms, producer=producer)
         [(token, verdicts)] = self.carry_out(effects).replies
@@ -189,27 +181,27 @@ def test_the_group_decides_who_may_fetch() -> None:
 def test_offsets_of_a_transaction_count_when_it_commits() -> None:
     groups = Groups()
     groups.commit(NewOffset(AT, 10))
-    groups.commit(NewOffset(AT, 20), producer=Producer(7, 0), claim=Claim(is_transactional=True))
+    groups.commit(NewOffset(AT, 20), producer=ProducerIdAndEpoch(7, 0), claim=Claim(is_transactional=True))
     assert groups.found().offset == 10
     assert groups.found(stable=True) == FoundOffset(0, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    groups.offsets.replay_end_marker(Producer(7, 0), committed=True)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(7, 0), committed=True)
     assert groups.found(stable=True).offset == 20
 
 
 def test_offsets_of_an_aborted_transaction_never_were() -> None:
     groups = Groups()
-    groups.commit(NewOffset(AT, 20), producer=Producer(7, 0), claim=Claim(is_transactional=True))
+    groups.commit(NewOffset(AT, 20), producer=ProducerIdAndEpoch(7, 0), claim=Claim(is_transactional=True))
     assert groups.found(stable=True).error is ErrorCode.UNSTABLE_OFFSET_COMMIT
-    groups.offsets.replay_end_marker(Producer(7, 0), committed=False)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(7, 0), committed=False)
     assert groups.found(stable=True) == FoundOffset(0)
     assert not groups.offsets.has_any("g")
 
 
 def test_a_later_commit_outside_the_transaction_wins() -> None:
     groups = Groups()
-    groups.commit(NewOffset(AT, 20), producer=Producer(7, 0), claim=Claim(is_transactional=True))
+    groups.commit(NewOffset(AT, 20), producer=ProducerIdAndEpoch(7, 0), claim=Claim(is_transactional=True))
     groups.commit(NewOffset(AT, 5))
-    groups.offsets.replay_end_marker(Producer(7, 0), committed=True)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(7, 0), committed=True)
     assert groups.found(stable=True).offset == 5
 
 
@@ -217,11 +209,13 @@ def test_another_producer_keeps_a_partition_unstable() -> None:
     groups = Groups()
     for producer_id in (7, 8):
         groups.commit(
-            NewOffset(AT, producer_id), producer=Producer(producer_id, 0), claim=Claim(is_transactional=True)
+            NewOffset(AT, producer_id),
+            producer=ProducerIdAndEpoch(producer_id, 0),
+            claim=Claim(is_transactional=True),
         )
-    groups.offsets.replay_end_marker(Producer(7, 0), committed=True)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(7, 0), committed=True)
     assert groups.found(stable=True).error is ErrorCode.UNSTABLE_OFFSET_COMMIT
-    groups.offsets.replay_end_marker(Producer(8, 0), committed=True)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(8, 0), committed=True)
     assert groups.found(stable=True).offset == 8
 
 
@@ -246,10 +240,12 @@ def test_deleting_needs_a_group_and_spares_what_is_read() -> None:
 def test_offsets_go_with_their_topic_also_pending_ones() -> None:
     groups = Groups()
     groups.commit(NewOffset(AT, 1), NewOffset(TopicPartition("kept", 0), 1))
-    groups.commit(NewOffset(AT, 2), producer=Producer(7, 0), claim=Claim(is_transactional=True), group="h")
+    groups.commit(
+        NewOffset(AT, 2), producer=ProducerIdAndEpoch(7, 0), claim=Claim(is_transactional=True), group="h"
+    )
     effects = groups.carry_out(groups.offsets.decide_topics_deleted({"orders"}))
     assert {read_key(record.key) for record in effects.records} == {("g", "orders", 0), ("h", "orders", 0)}
-    groups.offsets.replay_end_marker(Producer(7, 0), committed=True)
+    groups.offsets.replay_end_marker(ProducerIdAndEpoch(7, 0), committed=True)
     assert groups.offsets.table.group_ids() == {"g"}
     assert groups.offsets.decide_topics_deleted({"orders"}) is NOTHING
 
@@ -289,12 +285,12 @@ def test_an_offset_with_a_retention_of_its_own_expires_by_it() -> None:
 def test_an_offset_that_a_transaction_may_yet_change_does_not_expire() -> None:
     groups = Groups()
     groups.commit(NewOffset(AT, 1))
-    groups.commit(NewOffset(AT, 2), producer=Producer(7, 0), claim=Claim(is_transactional=True))
+    groups.commit(NewOffset(AT, 2), producer=ProducerIdAndEpoch(7, 0), claim=Claim(is_transactional=True))
     assert groups.sweep(NOW + 1000 * HOUR) == []
 
 
 def test_a_long_sweep_is_taken_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("riverlog.coordinator.groups.offsets._SWEPT_AT_ONCE", 3)
+    monkeypatch.setattr("riverlog.coordinator.groups.offsets.offsets._SWEPT_AT_ONCE", 3)
     groups = Groups()
     for number in range(5):
         groups.commit(NewOffset(AT, 1), group=f"g{number}")

@@ -6,15 +6,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riverlog.coordinator.effects import Producer
-from riverlog.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
-from riverlog.coordinator.groups.membership import Claim
-from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.groups.kinds import Claim
+from riverlog.coordinator.groups.offsets.requests import NewOffset, Verdicts
 from riverlog.coordinator.groups.shard import GroupShard
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from tests.coordinator.hosting import Cluster, Logs, LoopClock, image, read_now, run_virtually
 
 GROUPS = st.sampled_from(["a", "b"])
@@ -101,10 +101,13 @@ class Run:
                 self.model.commit((group, topic, partition), offset, now_s)
             case ("pend", producer, group, topic, partition, offset):
                 new = NewOffset(TopicPartition(topic, partition), offset)
-                await self.commit(group, new, Producer(producer, 0))
+                await self.commit(group, new, ProducerIdAndEpoch(producer, 0))
                 self.model.pend(producer, (group, topic, partition), offset, now_s)
             case ("end", producer, commit):
-                assert await self.groups.write_marker(0, Producer(producer, 0), 0, commit=commit) is None
+                assert (
+                    await self.groups.write_marker(0, ProducerIdAndEpoch(producer, 0), 0, commit=commit)
+                    is None
+                )
                 self.model.end(producer, commit)
                 self.ended_s = now_s
             case ("delete", group, topic, partition):
@@ -137,9 +140,9 @@ class Run:
         assert not isinstance(found, ErrorCode)
         return found
 
-    async def commit(self, group: str, new: NewOffset, producer: Producer | None) -> None:
+    async def commit(self, group: str, new: NewOffset, producer: ProducerIdAndEpoch | None) -> None:
         claim = Claim(is_transactional=producer is not None)
-        verdicts: Answer[Verdicts] = self.groups.run(
+        verdicts: ShardAnswer[Verdicts] = self.groups.run(
             group,
             lambda shard, token, now_ms: shard.offsets.decide_commit(
                 token, group, claim, [new], now_ms, producer=producer

@@ -1,6 +1,8 @@
 """Records as Apache Kafka 4.3.1 wrote them: read from its `__consumer_offsets` and `__transaction_state`."""
 
+import inspect
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,17 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.coordinator.groups.committed import Committed, unpack
-from riverlog.coordinator.groups.offset_records import commit_record, read_key, read_value, tombstone
-from riverlog.coordinator.hashing import partition_for
-from riverlog.coordinator.records_format.classic_groups import GroupMetadataValue
-from riverlog.coordinator.records_format.consumer_members import (
+from riverlog.coordinator.formats.classic_groups import GroupMetadataValue
+from riverlog.coordinator.formats.consumer_members import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
 )
-from riverlog.coordinator.records_format.formats import (
+from riverlog.coordinator.formats.formats import (
     GROUP_FORMATS,
-    TRANSACTION_FORMATS,
+    Format,
     GroupRecord,
     TransactionRecord,
     UnknownVersion,
@@ -27,8 +26,17 @@ from riverlog.coordinator.records_format.formats import (
     kind_of,
     record,
 )
-from riverlog.coordinator.records_format.offset_commits import OffsetCommitKey, OffsetCommitValue
-from riverlog.wire.codec import MalformedMessage
+from riverlog.coordinator.formats.offset_commits import OffsetCommitKey, OffsetCommitValue
+from riverlog.coordinator.formats.transactions import TransactionLogKey, TransactionLogValue
+from riverlog.coordinator.groups.offsets.committed import CommittedOffset, unpack
+from riverlog.coordinator.groups.offsets.records import commit_record, read_key, read_value, tombstone
+from riverlog.coordinator.runtime.hashing import partition_for
+from riverlog.wire.codec import MalformedMessage, decode, encode
+from riverlog.wire.schema import Message
+
+TRANSACTION_FORMATS: dict[int, Format] = {
+    TransactionRecord.TRANSACTION_LOG: Format(TransactionLogKey, TransactionLogValue),
+}
 
 
 class Golden(NamedTuple):
@@ -72,6 +80,38 @@ def test_what_kafka_wrote_is_read_and_written_back_byte_for_byte(golden: Golden)
     assert record(kinds(number), key, value, version) == (golden.key, golden.value)
 
 
+def _tables(cls: type[Message]) -> Iterator[type[Message]]:
+    """The table of a key or value, and those of the structures in it."""
+    yield cls
+    for field in cls.FIELDS:
+        if field.struct is not None:
+            yield from _tables(field.struct)
+
+
+@pytest.mark.parametrize(
+    "cls",
+    {
+        table: None
+        for formats in (GROUP_FORMATS, TRANSACTION_FORMATS)
+        for format in formats.values()
+        for cls in format
+        for table in _tables(cls)
+    },
+    ids=lambda cls: cls.__name__,
+)
+def test_a_table_written_by_hand_agrees_with_its_constructor(cls: type[Message]) -> None:
+    parameters = inspect.signature(cls).parameters
+    assert [*parameters] == [field.name for field in cls.FIELDS]
+    for field in cls.FIELDS:
+        # Kafka writes the null of this one, so that it cannot be the default that is left out.
+        default = None if field.name == "classic_member_metadata" else field.default
+        assert parameters[field.name].default == default, field
+    assert {*cls.__slots__} == {*parameters}
+    for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1):
+        data = encode(cls(), version)
+        assert decode(cls, version, data) == (cls(), len(data))
+
+
 @pytest.mark.parametrize("golden", [each for each in GOLDEN if each.topic == "__consumer_offsets"])
 def test_a_group_belongs_to_the_partition_that_kafka_put_it_in(golden: Golden) -> None:
     number = kind_of(golden.key)
@@ -99,7 +139,7 @@ def test_committed_offsets_are_written_as_kafka_writes_them() -> None:
 
 
 COMMITTED = st.builds(
-    Committed,
+    CommittedOffset,
     st.integers(0, 2**63 - 1),
     st.none() | st.integers(0, 2**31 - 1),
     st.text(st.characters(codec="utf-8"), max_size=200),
@@ -111,7 +151,9 @@ COMMITTED = st.builds(
 
 
 @given(COMMITTED, st.text(st.characters(codec="utf-8"), max_size=20), st.integers(0, 2**31 - 1))
-def test_a_committed_offset_comes_back_as_it_was(committed: Committed, name: str, partition: int) -> None:
+def test_a_committed_offset_comes_back_as_it_was(
+    committed: CommittedOffset, name: str, partition: int
+) -> None:
     written = commit_record(name, "t" + name, partition, committed)
     assert written.value is not None
     assert read_key(written.key) == (name, "t" + name, partition)
@@ -123,7 +165,7 @@ def test_a_committed_offset_comes_back_as_it_was(committed: Committed, name: str
 
 
 @given(COMMITTED)
-def test_the_quick_reader_agrees_with_the_tables(committed: Committed) -> None:
+def test_the_quick_reader_agrees_with_the_tables(committed: CommittedOffset) -> None:
     written = commit_record("g", "t", 0, committed)
     assert written.value is not None
     value = decode_value(OffsetCommitValue, written.value)

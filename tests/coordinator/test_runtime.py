@@ -1,27 +1,27 @@
 """The runtime: decisions become records and replies in order, and a shard is what its log says."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 import pytest
 
-from riverlog.coordinator import runtime as runtimes
-from riverlog.coordinator.effects import (
+from riverlog.coordinator.runtime import runtime as runtimes
+from riverlog.coordinator.runtime.effects import (
     NOTHING,
     CancelTimer,
     CoordinatorRecord,
     Effects,
-    Producer,
     Reply,
     SetTimer,
     Token,
     reply,
 )
-from riverlog.coordinator.hosted_shard import HostingRules
-from riverlog.coordinator.runtime import CoordinatorRuntime
+from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
+from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardLimits
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Offline
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, image, read_now, run_virtually
@@ -39,9 +39,16 @@ class Words:
     waiting: list[Token[str]] = field(default_factory=list)
     rung: list[tuple[Hashable, int]] = field(default_factory=list)
     on_ring: Effects = NOTHING
+    followed: list[tuple[Hashable, ErrorCode | None]] = field(default_factory=list)
 
     def replay(
-        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+        self,
+        key: bytes,
+        value: bytes | None,
+        *,
+        offset: int,
+        timestamp_ms: int,
+        producer: ProducerIdAndEpoch | None,
     ) -> None:
         if producer is not None and value is not None:
             self.pending.setdefault(producer.producer_id, {})[key.decode()] = value.decode()
@@ -50,13 +57,17 @@ class Words:
         else:
             self.known[key.decode()] = value.decode()
 
-    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+    def replay_end_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         ended = self.pending.pop(producer.producer_id, {})
         if committed:
             self.known |= ended
 
     def on_loaded(self, now_ms: int) -> Effects:
         return Effects(timers=(SetTimer("loaded", 10),))
+
+    def on_committed(self, follow_up: Hashable, error: ErrorCode | None, now_ms: int) -> Effects:
+        self.followed.append((follow_up, error))
+        return NOTHING
 
     def on_timer(self, key: Hashable, now_ms: int) -> Effects:
         self.rung.append((key, now_ms))
@@ -70,9 +81,13 @@ def word(key: str, value: str | None = "x") -> CoordinatorRecord:
     return CoordinatorRecord(key.encode(), None if value is None else value.encode())
 
 
-def make_runtime(cluster: Cluster, rules: HostingRules = HostingRules()) -> Runtime:  # noqa: B008
+def make_runtime(
+    cluster: Cluster,
+    rules: ShardLimits = ShardLimits(),  # noqa: B008
+    take_order: Callable[[OrderFrom, Hashable], None] = lambda origin, order: None,
+) -> Runtime:
     runtime: Runtime = CoordinatorRuntime(
-        TOPIC, cluster.replicas, lambda _: Words(), clock=Clock(), read=read_now, rules=rules
+        TOPIC, cluster.replicas, Words, clock=Clock(), read=read_now, rules=rules, take_order=take_order
     )
     cluster.follow(runtime.apply)
     return runtime
@@ -107,6 +122,60 @@ def test_a_decision_is_written_replayed_and_answered() -> None:
     run_virtually(run)
 
 
+def test_orders_are_given_once_the_records_are_committed_and_say_who_gave_them() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        given: list[tuple[OrderFrom, Hashable, int]] = []
+
+        def take(origin: OrderFrom, order: Hashable) -> None:
+            given.append((origin, order, partition_of(cluster).log.high_watermark))
+
+        runtime = make_runtime(cluster, take_order=take)
+        cluster.show(image({TOPIC: 1}))
+        effects = Effects((word("a"),), orders=("first", "second"), follow_ups=("then",))
+        runtime.run(0, lambda shard, token, now: effects + reply(token, "done")).result()
+        origin = OrderFrom(0, partition_of(cluster).leader_epoch)
+        assert given == [(origin, "first", 1), (origin, "second", 1)]
+        assert runtime.ask(0, lambda shard: list(shard.followed)).result() == [("then", None)]
+
+    run_virtually(run)
+
+
+def test_a_new_leader_epoch_makes_a_new_shard_though_the_leader_is_the_same() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        await runtime.load_all()
+        learn(runtime, word("a")).result()
+        before = runtime.ask(0, id).result()
+        waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
+        cluster.show(image({TOPIC: 1}, epoch=7))
+        assert await waiting is ErrorCode.NOT_COORDINATOR
+        assert runtime.ask(0, id).result() != before
+        assert known(runtime) == {"a": "x"}
+
+    run_virtually(run)
+
+
+def test_a_shard_is_loaded_when_its_partition_comes_to_be_led_here_though_nobody_asks() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 2}))
+        learn(runtime, word("a")).result()
+        await runtime.load_all()
+        cluster.show(image({TOPIC: 2}, leader=2, epoch=1))
+        assert known(runtime) is ErrorCode.NOT_COORDINATOR
+        cluster.show(image({TOPIC: 2}, epoch=2))
+        await asyncio.sleep(1)
+        assert [key for key, _ in await _rung(runtime)] == ["loaded"], "its timers did not run"
+        assert not cluster.replicas.has_log(TOPIC, 1), "a partition that was never used was made by looking"
+        await runtime.close()
+
+    run_virtually(run)
+
+
 def test_a_shard_is_rebuilt_from_its_log() -> None:
     async def run() -> None:
         logs = Logs()
@@ -115,8 +184,12 @@ def test_a_shard_is_rebuilt_from_its_log() -> None:
         first.show(image({TOPIC: 1}))
         learn(runtime, word("a"), word("b"))
         learn(runtime, word("a", None), word("c", "y"))
-        in_transaction = Producer(7, 0)
-        for producer, key in ((in_transaction, "t"), (Producer(8, 0), "open"), (Producer(9, 0), "gone")):
+        in_transaction = ProducerIdAndEpoch(7, 0)
+        for producer, key in (
+            (in_transaction, "t"),
+            (ProducerIdAndEpoch(8, 0), "open"),
+            (ProducerIdAndEpoch(9, 0), "gone"),
+        ):
             runtime.run(
                 0,
                 lambda shard, token, now, producer=producer, key=key: Effects(  # type: ignore[misc]
@@ -124,14 +197,14 @@ def test_a_shard_is_rebuilt_from_its_log() -> None:
                 ),
             )
         assert runtime.write_marker(0, in_transaction, 1, commit=True).result() is None
-        assert runtime.write_marker(0, Producer(9, 0), 1, commit=False).result() is None
+        assert runtime.write_marker(0, ProducerIdAndEpoch(9, 0), 1, commit=False).result() is None
         before = known(runtime)
         await runtime.close()
         second = Cluster(logs)
         again = make_runtime(second)
         second.show(image({TOPIC: 1}))
         assert known(again) == before == {"b": "x", "c": "y", "t": "x"}
-        assert again.write_marker(0, Producer(8, 0), 1, commit=True).result() is None
+        assert again.write_marker(0, ProducerIdAndEpoch(8, 0), 1, commit=True).result() is None
         assert known(again) == {"b": "x", "c": "y", "t": "x", "open": "x"}
 
     run_virtually(run)
@@ -157,7 +230,7 @@ def test_nothing_is_answered_before_what_it_rests_on_is_committed() -> None:
 def test_a_commit_that_takes_too_long_is_told_as_such() -> None:
     async def run() -> None:
         cluster = Cluster(Logs(config=LogConfig(acks_fsync=True)), HeldExecutor())
-        runtime = make_runtime(cluster, HostingRules(commit_timeout_ms=300))
+        runtime = make_runtime(cluster, ShardLimits(commit_timeout_ms=300))
         cluster.show(image({TOPIC: 1}))
         assert await learn(runtime, word("a")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert asyncio.get_running_loop().time() == pytest.approx(0.3)
@@ -170,23 +243,19 @@ def test_a_decision_that_cannot_be_written_changes_nothing_and_its_requests_are_
         cluster = Cluster(Logs(config=LogConfig(max_message_bytes=200)))
         runtime = make_runtime(cluster)
         cluster.show(image({TOPIC: 1}))
-        follow_ups: list[ErrorCode | None] = []
-
-        def note(shard: Words, error: ErrorCode | None, now_ms: int) -> Effects:
-            follow_ups.append(error)
-            return NOTHING
-
         refused: asyncio.Future[str | ErrorCode] = runtime.run(
             0,
             lambda shard, token, now: Effects(
                 (word("a"), word("b", "y" * 300)),
                 (Reply(token, "learned"),),
                 (SetTimer("never", 1),),
-                follow_up=note,
+                follow_ups=("after it",),
+                orders=("never given",),
             ),
         )
         assert refused.result() is ErrorCode.UNKNOWN_SERVER_ERROR
-        assert follow_ups == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        followed = runtime.ask(0, lambda shard: list(shard.followed)).result()
+        assert followed == [("after it", ErrorCode.UNKNOWN_SERVER_ERROR)]
         assert known(runtime) == {}
         await asyncio.sleep(1)
         assert [key for key, _ in await _rung(runtime)] == ["loaded"]
@@ -288,7 +357,7 @@ def test_a_reply_may_come_from_a_later_decision() -> None:
 def test_only_so_many_requests_may_wait() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster, HostingRules(parked_max=2))
+        runtime = make_runtime(cluster, ShardLimits(parked_max=2))
         cluster.show(image({TOPIC: 1}))
         waiting: list[asyncio.Future[str | ErrorCode]] = [
             runtime.run(0, lambda shard, token, now: NOTHING) for _ in range(3)
@@ -403,7 +472,7 @@ def test_requests_that_wait_are_told_when_the_disk_fails() -> None:
         cluster.show(image({TOPIC: 1}))
         learn(runtime, word("a"))
         waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
-        partition_of(cluster).take_role(Offline(0))
+        partition_of(cluster).take_role(Offline(LeaderEpoch(0)))
         assert learn(runtime, word("b")).result() is ErrorCode.NOT_COORDINATOR
         assert waiting.result() is ErrorCode.NOT_COORDINATOR
 

@@ -11,12 +11,11 @@ from functools import partial
 
 import pytest
 
-from riverlog.coordinator.effects import Producer
-from riverlog.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
-from riverlog.coordinator.groups.membership import Claim
-from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
-from riverlog.coordinator.hosted_shard import Answer
-from riverlog.coordinator.transactions.coordinator import TRANSACTION_TOPIC, TransactionCoordinator
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.groups.kinds import Claim
+from riverlog.coordinator.groups.offsets.requests import NewOffset, Verdicts
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
+from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
 from riverlog.coordinator.transactions.shard import Initialised
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2, Transaction
@@ -24,13 +23,15 @@ from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records import batch as batches
 from riverlog.records.builder import build_batch
 from riverlog.records.record import records_of
-from riverlog.replication.partition import Partition, Written
-from riverlog.storage.log import Log, LogRead
-from riverlog.storage.producer_state import end_marker
+from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.segment_list import LogRead
+from riverlog.storage.producers.state import end_marker
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.coordinator.hosting import NODE, Cluster, Logs, LoopClock, image, read_now, run_virtually
@@ -39,7 +40,7 @@ NAME = "payments"
 GROUP = "readers"
 PARTITIONS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 SOURCE = TopicPartition("source", 0)
-TOPICS = {"orders": 2, "source": 1, OFFSETS_TOPIC: 2, TRANSACTION_TOPIC: 2}
+TOPICS = {"orders": 2, "source": 1, OFFSETS_TOPIC: 2, TRANSACTIONS_TOPIC: 2}
 
 
 @dataclass
@@ -81,7 +82,7 @@ class Stack:
         self.cluster.follow(self.groups.apply)
         self.cluster.follow(self.transactions.apply)
         self.cluster.show(image(TOPICS))
-        self._sequences: dict[tuple[TopicPartition, Producer], int] = {}
+        self._sequences: dict[tuple[TopicPartition, ProducerIdAndEpoch], int] = {}
 
     async def start(self) -> None:
         await self.groups.load_all()
@@ -91,7 +92,7 @@ class Stack:
         await self.transactions.close()
         await self.groups.close()
 
-    async def take_over(self) -> Producer:
+    async def take_over(self) -> ProducerIdAndEpoch:
         for _ in range(3):
             answer = await self.transactions.init_producer_id(NAME, 60_000, None)
             if isinstance(answer, Initialised):
@@ -99,7 +100,7 @@ class Stack:
             assert answer is ErrorCode.CONCURRENT_TRANSACTIONS
         raise AssertionError("the transaction before is not ended")
 
-    async def transact(self, me: Producer, commit: bool, version: int) -> Producer:
+    async def transact(self, me: ProducerIdAndEpoch, commit: bool, version: int) -> ProducerIdAndEpoch:
         attempt = Attempt(len(self.world.attempts) + 1, commit)
         self.world.attempts.append(attempt)
         offsets = TopicPartition(OFFSETS_TOPIC, self.groups._runtime.partition_for(GROUP))
@@ -108,7 +109,7 @@ class Stack:
         for place in PARTITIONS:
             self._produce(place, me, attempt.tag)
         new = NewOffset(SOURCE, attempt.tag)
-        verdicts: Answer[Verdicts] = self.groups.run(
+        verdicts: ShardAnswer[Verdicts] = self.groups.run(
             GROUP,
             lambda shard, token, now_ms: shard.offsets.decide_commit(
                 token, GROUP, Claim(is_transactional=True), [new], now_ms, producer=me
@@ -116,11 +117,11 @@ class Stack:
         )
         assert await verdicts == (ErrorCode.NONE,)
         after = await self.transactions.end(NAME, me, commit=commit, client_version=version)
-        assert isinstance(after, Producer)
+        assert isinstance(after, ProducerIdAndEpoch)
         attempt.acknowledged = True
         return after
 
-    def _produce(self, place: TopicPartition, me: Producer, tag: int) -> None:
+    def _produce(self, place: TopicPartition, me: ProducerIdAndEpoch, tag: int) -> None:
         sequence = self._sequences.get((place, me), 0)
         self._sequences[place, me] = sequence + 1
         batch = build_batch(
@@ -131,7 +132,7 @@ class Stack:
             transactional=True,
         )
         written = self.partition(place).append(memoryview(bytearray(batch)), 1, for_all_replicas=True)
-        assert isinstance(written, Written)
+        assert isinstance(written, AppendedRecords)
 
     def partition(self, place: TopicPartition) -> Partition:
         found = self.cluster.replicas.find(*place)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.log_records import record_of, transaction_of
 from riverlog.coordinator.transactions.shard import Initialised
 from riverlog.coordinator.transactions.states import TransactionState
@@ -13,16 +12,18 @@ from riverlog.coordinator.transactions.transaction import (
     Transaction,
 )
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from tests.coordinator.transaction_bench import NAME, RULES, TIMEOUT_MS, Bench
 
 HERE = TopicPartition("orders", 0)
 THERE = TopicPartition("refunds", 2)
 
 
-def at_epoch(epoch: int, state: TransactionState = TransactionState.EMPTY) -> tuple[Bench, Producer]:
+def at_epoch(
+    epoch: int, state: TransactionState = TransactionState.EMPTY
+) -> tuple[Bench, ProducerIdAndEpoch]:
     bench = Bench(completes=True)
-    me = Producer(50, epoch)
+    me = ProducerIdAndEpoch(50, epoch)
     is_open = state is TransactionState.ONGOING
     bench.put(
         Transaction(
@@ -40,39 +41,41 @@ def at_epoch(epoch: int, state: TransactionState = TransactionState.EMPTY) -> tu
 
 def test_a_repeated_init_of_the_same_producer_gets_the_same_epoch() -> None:
     bench, me = at_epoch(0)
-    assert bench.init(me) == Initialised(Producer(50, 1))
-    assert bench.init(me) == Initialised(Producer(50, 1))
-    assert bench.init(Producer(50, 1)) == Initialised(Producer(50, 2))
+    assert bench.init(me) == Initialised(ProducerIdAndEpoch(50, 1))
+    assert bench.init(me) == Initialised(ProducerIdAndEpoch(50, 1))
+    assert bench.init(ProducerIdAndEpoch(50, 1)) == Initialised(ProducerIdAndEpoch(50, 2))
 
 
 def test_an_init_of_a_producer_that_was_replaced_is_fenced() -> None:
     bench, me = at_epoch(0)
-    assert bench.init() == Initialised(Producer(50, 1))
+    assert bench.init() == Initialised(ProducerIdAndEpoch(50, 1))
     assert bench.init(me) is ErrorCode.PRODUCER_FENCED
-    assert bench.init(Producer(51, 0)) is ErrorCode.PRODUCER_FENCED
+    assert bench.init(ProducerIdAndEpoch(51, 0)) is ErrorCode.PRODUCER_FENCED
 
 
 def test_when_the_epochs_are_used_up_the_next_init_gets_a_fresh_id() -> None:
     bench, me = at_epoch(EPOCH_MAX - 1)
-    assert bench.init(me) == Initialised(Producer(101, 0))
-    assert bench.init(me) == Initialised(Producer(101, 0)), "a repetition is known though the id is new"
-    assert bench.init(Producer(50, EPOCH_MAX - 2)) is ErrorCode.PRODUCER_FENCED
+    assert bench.init(me) == Initialised(ProducerIdAndEpoch(101, 0))
+    assert bench.init(me) == Initialised(ProducerIdAndEpoch(101, 0)), (
+        "a repetition is known though the id is new"
+    )
+    assert bench.init(ProducerIdAndEpoch(50, EPOCH_MAX - 2)) is ErrorCode.PRODUCER_FENCED
 
 
 def test_an_end_in_the_last_epoch_goes_on_under_a_fresh_id_and_can_be_repeated() -> None:
     bench, me = at_epoch(EPOCH_MAX - 1, TransactionState.ONGOING)
-    assert bench.end(me, commit=True, version=VERSION_2) == Producer(101, 0)
-    assert bench.markers == [(HERE, Producer(50, EPOCH_MAX), True)]
-    assert bench.end(me, commit=True, version=VERSION_2) == Producer(101, 0)
+    assert bench.end(me, commit=True, version=VERSION_2) == ProducerIdAndEpoch(101, 0)
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(50, EPOCH_MAX), True)]
+    assert bench.end(me, commit=True, version=VERSION_2) == ProducerIdAndEpoch(101, 0)
     assert len(bench.markers) == 1
-    assert bench.add(Producer(101, 0), HERE, version=VERSION_2) is None
+    assert bench.add(ProducerIdAndEpoch(101, 0), HERE, version=VERSION_2) is None
     assert bench.end(me, commit=False, version=VERSION_2) is ErrorCode.PRODUCER_FENCED
 
 
 def test_a_late_commit_does_not_end_the_next_transaction() -> None:
     bench, me = at_epoch(3, TransactionState.ONGOING)
     after = bench.end(me, commit=True, version=VERSION_2)
-    assert after == Producer(50, 4)
+    assert after == ProducerIdAndEpoch(50, 4)
     assert bench.add(after, HERE, THERE, version=VERSION_2) is None
     assert bench.end(me, commit=True, version=VERSION_2) is ErrorCode.PRODUCER_FENCED
     assert bench.transaction is not None
@@ -82,8 +85,8 @@ def test_a_late_commit_does_not_end_the_next_transaction() -> None:
 def test_fencing_in_the_last_epoch_ends_with_a_fresh_id() -> None:
     bench, _ = at_epoch(EPOCH_MAX - 1, TransactionState.ONGOING)
     assert bench.init() is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert bench.markers == [(HERE, Producer(50, EPOCH_MAX), False)]
-    assert bench.init() == Initialised(Producer(101, 0))
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(50, EPOCH_MAX), False)]
+    assert bench.init() == Initialised(ProducerIdAndEpoch(101, 0))
 
 
 def test_a_transaction_is_aborted_when_its_time_has_run_out_and_not_before() -> None:
@@ -91,7 +94,7 @@ def test_a_transaction_is_aborted_when_its_time_has_run_out_and_not_before() -> 
     bench.pass_time(TIMEOUT_MS)
     assert bench.markers == []
     bench.pass_time(1)
-    assert bench.markers == [(HERE, Producer(50, 1), False)]
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(50, 1), False)]
     assert bench.end(me, commit=True) is ErrorCode.PRODUCER_FENCED
 
 
@@ -112,8 +115,8 @@ def test_a_two_phase_transaction_never_runs_out_of_time() -> None:
     bench.add(me, HERE, version=VERSION_2)
     bench.pass_time(10**10)
     assert bench.markers == []
-    assert bench.end(me, commit=True, version=VERSION_2) == Producer(me.producer_id, 1)
-    assert bench.markers == [(HERE, Producer(me.producer_id, 1), True)]
+    assert bench.end(me, commit=True, version=VERSION_2) == ProducerIdAndEpoch(me.producer_id, 1)
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(me.producer_id, 1), True)]
 
 
 def test_a_two_phase_transaction_that_is_open_for_long_is_warned_about_once(
@@ -137,23 +140,25 @@ def test_another_process_completes_what_was_prepared_and_fences_the_first() -> N
     bench.add(first, HERE, THERE, version=VERSION_2)
     bench.reload()
     second = bench.init(keep=True, timeout_ms=NO_TIMEOUT_MS)
-    assert second == Initialised(Producer(first.producer_id, 1), ongoing=first)
+    assert second == Initialised(ProducerIdAndEpoch(first.producer_id, 1), ongoing=first)
     assert bench.end(first, commit=False, version=VERSION_2) is ErrorCode.PRODUCER_FENCED
     assert bench.add(second.producer, HERE, version=VERSION_2) is ErrorCode.INVALID_TXN_STATE
     third = bench.init(keep=True, timeout_ms=NO_TIMEOUT_MS)
-    assert third == Initialised(Producer(first.producer_id, 2), ongoing=first)
+    assert third == Initialised(ProducerIdAndEpoch(first.producer_id, 2), ongoing=first)
     assert bench.end(second.producer, commit=True, version=VERSION_2) is ErrorCode.PRODUCER_FENCED
     after = bench.end(third.producer, commit=True, version=VERSION_2)
-    assert after == Producer(first.producer_id, 3), "raised again, so that a delayed commit harms nothing"
-    assert bench.markers == [(each, Producer(first.producer_id, 1), True) for each in (HERE, THERE)]
+    assert after == ProducerIdAndEpoch(first.producer_id, 3), (
+        "raised again, so that a delayed commit harms nothing"
+    )
+    assert bench.markers == [(each, ProducerIdAndEpoch(first.producer_id, 1), True) for each in (HERE, THERE)]
     assert bench.end(third.producer, commit=True, version=VERSION_2) == after, "a repetition"
     assert bench.add(after, HERE, version=VERSION_2) is None
 
 
 def test_keeping_when_nothing_is_open_is_a_plain_init() -> None:
     bench = Bench(completes=True)
-    assert bench.init(keep=True) == Initialised(Producer(101, 0))
-    assert bench.init(keep=True) == Initialised(Producer(101, 1))
+    assert bench.init(keep=True) == Initialised(ProducerIdAndEpoch(101, 0))
+    assert bench.init(keep=True) == Initialised(ProducerIdAndEpoch(101, 1))
 
 
 def test_a_kept_transaction_can_be_aborted_by_a_plain_init() -> None:
@@ -162,18 +167,18 @@ def test_a_kept_transaction_can_be_aborted_by_a_plain_init() -> None:
     bench.add(first, HERE, version=VERSION_2)
     kept = bench.init(keep=True).producer
     assert bench.init() is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert bench.markers == [(HERE, Producer(first.producer_id, 1), False)]
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(first.producer_id, 1), False)]
     assert bench.end(kept, commit=True, version=VERSION_2) is not None
     assert len(bench.markers) == 1
-    assert bench.init() == Initialised(Producer(first.producer_id, 3))
+    assert bench.init() == Initialised(ProducerIdAndEpoch(first.producer_id, 3))
 
 
 def test_taking_over_in_the_last_epoch_uses_a_fresh_id() -> None:
     bench, me = at_epoch(EPOCH_MAX - 1, TransactionState.ONGOING)
-    assert bench.init(keep=True) == Initialised(Producer(101, 0), ongoing=me)
+    assert bench.init(keep=True) == Initialised(ProducerIdAndEpoch(101, 0), ongoing=me)
     bench.reload()
-    assert bench.end(Producer(101, 0), commit=True, version=VERSION_2) == Producer(101, 1)
-    assert bench.markers == [(HERE, Producer(50, EPOCH_MAX), True)]
+    assert bench.end(ProducerIdAndEpoch(101, 0), commit=True, version=VERSION_2) == ProducerIdAndEpoch(101, 1)
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(50, EPOCH_MAX), True)]
 
 
 def test_a_kept_two_phase_transaction_stays_without_a_timeout() -> None:
@@ -200,11 +205,11 @@ def test_a_prepared_end_is_completed_after_a_crash() -> None:
 
 
 def test_a_transaction_survives_its_record() -> None:
-    for following in (None, Producer(50, 8), Producer(51, 0)):
+    for following in (None, ProducerIdAndEpoch(50, 8), ProducerIdAndEpoch(51, 0)):
         transaction = Transaction(
             NAME,
             TransactionState.ONGOING,
-            Producer(50, 7),
+            ProducerIdAndEpoch(50, 7),
             TIMEOUT_MS,
             1_000_002,
             started_ms=1_000_001,

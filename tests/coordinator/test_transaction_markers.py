@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from riverlog.coordinator.effects import Producer
-from riverlog.coordinator.transactions.coordinator import TRANSACTION_TOPIC, TransactionCoordinator
-from riverlog.coordinator.transactions.markers import Marker, MarkerSender, Work, Written
+from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
+from riverlog.coordinator.transactions.markers import Marker, MarkerSender, MarkerWritten, Work
 from riverlog.coordinator.transactions.shard import Initialised
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import VERSION_2, Transaction
@@ -15,7 +14,8 @@ from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.coordinator.hosting import (
     NODE,
@@ -28,12 +28,12 @@ from tests.coordinator.hosting import (
     run_virtually,
 )
 
-ME = Producer(7, 1)
+ME = ProducerIdAndEpoch(7, 1)
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PREPARED = Transaction(
     "payments", TransactionState.PREPARE_COMMIT, ME, 1000, 0, partitions=frozenset({HERE, THERE})
 )
-WORK = Work(0, 5, PREPARED)
+WORK = Work(0, LeaderEpoch(5), PREPARED)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Writer:
     answers: dict[TopicPartition, list[ErrorCode | None]] = field(default_factory=dict)
     written: list[tuple[TopicPartition, Marker, bool]] = field(default_factory=list)
 
-    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool) -> Written:
+    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool) -> MarkerWritten:
         self.written.append((partition, marker, may_be_written))
         answers = self.answers.get(partition)
         return _done(answers.pop(0) if answers else None)
@@ -54,13 +54,13 @@ class Completions:
     answers: list[ErrorCode | None] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
 
-    def __call__(self, work: Work) -> Written:
+    def __call__(self, work: Work) -> MarkerWritten:
         self.works.append(work)
         return _done(self.answers.pop(0) if self.answers else None)
 
 
-def _done(error: ErrorCode | None) -> Written:
-    future: Written = asyncio.get_running_loop().create_future()
+def _done(error: ErrorCode | None) -> MarkerWritten:
+    future: MarkerWritten = asyncio.get_running_loop().create_future()
     future.set_result(error)
     return future
 
@@ -84,7 +84,7 @@ def test_what_can_be_written_at_once_is_completed_at_once() -> None:
     async def work() -> None:
         writer, completions = Writer(), Completions()
         MarkerSender(writer, completions).send(WORK, may_be_written=False)
-        marker = Marker(ME, 5, commit=True)
+        marker = Marker(ME, LeaderEpoch(5), commit=True)
         assert writer.written == [(HERE, marker, False), (THERE, marker, False)]
         assert completions.works == [WORK]
 
@@ -146,7 +146,7 @@ def test_no_marker_is_written_before_the_decision_is_committed() -> None:
             read=read_now,
         )
         cluster.follow(coordinator.apply)
-        cluster.show(image({TRANSACTION_TOPIC: 1}))
+        cluster.show(image({TRANSACTIONS_TOPIC: 1}))
         begun = asyncio.create_task(coordinator.init_producer_id("payments", 1000, None))
         await asyncio.sleep(0.01)
         assert not begun.done()
@@ -166,7 +166,7 @@ def test_no_marker_is_written_before_the_decision_is_committed() -> None:
         assert not ended.done()
         assert writer.written == []
         await executor.release()
-        assert await ended == Producer(answer.producer.producer_id, 1)
+        assert await ended == ProducerIdAndEpoch(answer.producer.producer_id, 1)
         assert [place for place, _, _ in writer.written] == [HERE]
         await executor.release()
         await coordinator.close()
@@ -188,7 +188,7 @@ def test_a_decision_that_is_not_committed_in_time_is_carried_out_when_it_is() ->
             read=read_now,
         )
         cluster.follow(coordinator.apply)
-        cluster.show(image({TRANSACTION_TOPIC: 1}))
+        cluster.show(image({TRANSACTIONS_TOPIC: 1}))
         begun = asyncio.create_task(coordinator.init_producer_id("payments", 60_000, None))
         await asyncio.sleep(0.01)
         await executor.release()

@@ -13,7 +13,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.shard import Initialised
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import (
@@ -24,20 +23,20 @@ from riverlog.coordinator.transactions.transaction import (
     Transaction,
 )
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from tests.coordinator.transaction_bench import NAME, TIMEOUT_MS, Bench
 
 PARTITIONS = [TopicPartition("orders", index) for index in range(3)]
 VERSIONS = st.sampled_from([VERSION_1, VERSION_2])
-OUTSIDER = Producer(9_999, 0)
+OUTSIDER = ProducerIdAndEpoch(9_999, 0)
 
 
 class TransactionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bench = Bench(completes=True)
-        self.seen: list[Producer] = [OUTSIDER]
-        self.owner: Producer | None = None
+        self.seen: list[ProducerIdAndEpoch] = [OUTSIDER]
+        self.owner: ProducerIdAndEpoch | None = None
         self.open: frozenset[TopicPartition] | None = None
         self.is_kept = False
         self.is_two_phase = False
@@ -45,7 +44,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @initialize(epoch=st.sampled_from([0, EPOCH_MAX - 4, EPOCH_MAX - 2, EPOCH_MAX - 1]))
     def begin_near_the_last_epoch(self, epoch: int) -> None:
-        present = Producer(50, epoch)
+        present = ProducerIdAndEpoch(50, epoch)
         self.bench.put(Transaction(NAME, TransactionState.EMPTY, present, TIMEOUT_MS, self.bench.now_ms))
         self.seen.append(present)
         self.owner = present
@@ -97,9 +96,9 @@ class TransactionMachine(RuleBasedStateMachine):
         if producer != self.owner:
             return  # Late or foreign: the invariants say that it has changed nothing.
         if self.open is not None:
-            assert isinstance(answer, Producer)
+            assert isinstance(answer, ProducerIdAndEpoch)
             self._end(commit=commit)
-        if isinstance(answer, Producer):
+        if isinstance(answer, ProducerIdAndEpoch):
             if version == VERSION_2:
                 assert answer not in self.seen, "each end of version 2 makes a new identity"
             self.seen.append(answer)
@@ -119,7 +118,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if during_end and self.owner is not None and self.open is not None:
             self.bench.completes = False
             answer = self.bench.end(self.owner, commit=True, version=VERSION_2)
-            assert isinstance(answer, Producer)
+            assert isinstance(answer, ProducerIdAndEpoch)
             self._end(commit=True)
             self.owner = answer
             self.seen.append(answer)

@@ -2,37 +2,33 @@
 
 import pytest
 
-from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.runtime.rules import AnswerWith, Goto, Ignore, Impossible
 from riverlog.coordinator.transactions.decisions import decide_verify
 from riverlog.coordinator.transactions.shard import Initialised
 from riverlog.coordinator.transactions.states import (
     TABLE,
-    Answer,
-    Event,
-    Goto,
-    Ignore,
-    Impossible,
-    Rule,
+    TransactionEvent,
+    TransactionRule,
     TransactionState,
     rule,
 )
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2, Transaction
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from tests.coordinator.transaction_bench import NAME, RULES, TIMEOUT_MS, Bench
 
-ME = Producer(7, 3)
+ME = ProducerIdAndEpoch(7, 3)
 HERE = TopicPartition("orders", 0)
 THERE = TopicPartition("orders", 1)
 PASSED_THROUGH = (TransactionState.PREPARE_EPOCH_FENCE, TransactionState.DEAD)
 RESIDENT = [state for state in TransactionState if state not in PASSED_THROUGH]
-HAPPENS = [event for event in Event if event is not Event.FENCE]
+HAPPENS = [event for event in TransactionEvent if event is not TransactionEvent.FENCE]
 
 
 def test_every_state_and_every_event_is_listed() -> None:
     assert set(TABLE) == set(TransactionState)
     for state in TransactionState:
-        assert set(TABLE[state]) == set(Event), state
+        assert set(TABLE[state]) == set(TransactionEvent), state
 
 
 def test_states_have_kafkas_numbers_and_names() -> None:
@@ -75,13 +71,15 @@ def test_states_that_are_passed_through_answer_nothing() -> None:
     for state in PASSED_THROUGH:
         for event in HAPPENS:
             assert isinstance(rule(state, event), Impossible)
-    assert rule(TransactionState.PREPARE_EPOCH_FENCE, Event.FENCE) == Goto(TransactionState.PREPARE_ABORT)
-    assert all(isinstance(rule(state, Event.FENCE), Impossible) for state in RESIDENT)
+    assert rule(TransactionState.PREPARE_EPOCH_FENCE, TransactionEvent.FENCE) == Goto(
+        TransactionState.PREPARE_ABORT
+    )
+    assert all(isinstance(rule(state, TransactionEvent.FENCE), Impossible) for state in RESIDENT)
 
 
 @pytest.mark.parametrize("event", HAPPENS, ids=lambda event: event.name)
 @pytest.mark.parametrize("state", RESIDENT, ids=lambda state: state.name)
-def test_the_shard_does_what_the_table_says(state: TransactionState, event: Event) -> None:
+def test_the_shard_does_what_the_table_says(state: TransactionState, event: TransactionEvent) -> None:
     bench = Bench()
     before = _transaction(state, event)
     bench.put(before)
@@ -92,7 +90,7 @@ def test_the_shard_does_what_the_table_says(state: TransactionState, event: Even
     assert bench.transaction == after, "a restart knows exactly what was"
 
 
-def _transaction(state: TransactionState, event: Event) -> Transaction:
+def _transaction(state: TransactionState, event: TransactionEvent) -> Transaction:
     has_partitions = state is TransactionState.ONGOING or state.is_prepared
     return Transaction(
         NAME,
@@ -102,40 +100,44 @@ def _transaction(state: TransactionState, event: Event) -> Transaction:
         updated_ms=1_000_000,
         started_ms=None if state is TransactionState.EMPTY else 1_000_000,
         partitions=frozenset({HERE}) if has_partitions else frozenset(),
-        client_version=VERSION_1 if event in (Event.COMMIT_1, Event.ABORT_1) else VERSION_2,
+        client_version=VERSION_1
+        if event in (TransactionEvent.COMMIT_1, TransactionEvent.ABORT_1)
+        else VERSION_2,
     )
 
 
-def _happen(bench: Bench, event: Event) -> object:
-    before = Producer(ME.producer_id, ME.producer_epoch - 1)
+def _happen(bench: Bench, event: TransactionEvent) -> object:
+    before = ProducerIdAndEpoch(ME.producer_id, ME.producer_epoch - 1)
     match event:
-        case Event.INIT:
+        case TransactionEvent.INIT:
             return bench.init()
-        case Event.KEEP:
+        case TransactionEvent.KEEP:
             return bench.init(keep=True)
-        case Event.ADD:
+        case TransactionEvent.ADD:
             return bench.add(ME, THERE)
-        case Event.VERIFY:
+        case TransactionEvent.VERIFY:
             found = decide_verify(bench.transaction, ME, [HERE])
             return found if isinstance(found, ErrorCode) else found[HERE]
-        case Event.COMMIT_1 | Event.ABORT_1:
-            return bench.end(ME, commit=event is Event.COMMIT_1, version=VERSION_1)
-        case Event.COMMIT_2 | Event.ABORT_2:
-            return bench.end(ME, commit=event is Event.COMMIT_2, version=VERSION_2)
-        case Event.COMMIT_AGAIN | Event.ABORT_AGAIN:
-            return bench.end(before, commit=event is Event.COMMIT_AGAIN, version=VERSION_2)
-        case Event.TIME_OUT:
+        case TransactionEvent.COMMIT_1 | TransactionEvent.ABORT_1:
+            return bench.end(ME, commit=event is TransactionEvent.COMMIT_1, version=VERSION_1)
+        case TransactionEvent.COMMIT_2 | TransactionEvent.ABORT_2:
+            return bench.end(ME, commit=event is TransactionEvent.COMMIT_2, version=VERSION_2)
+        case TransactionEvent.COMMIT_AGAIN | TransactionEvent.ABORT_AGAIN:
+            return bench.end(before, commit=event is TransactionEvent.COMMIT_AGAIN, version=VERSION_2)
+        case TransactionEvent.TIME_OUT:
             return bench.pass_time(TIMEOUT_MS + 1)
-        case Event.MARKERS_WRITTEN:
+        case TransactionEvent.MARKERS_WRITTEN:
             assert bench.transaction is not None
             return bench.complete(bench.transaction)
-        case Event.EXPIRE:
+        case TransactionEvent.EXPIRE:
             return bench.pass_time(RULES.expiration_ms + 1)
-        case Event.FENCE:
+        case TransactionEvent.FENCE:
             raise AssertionError("nobody sends it")
 
 
-def _check(found: Rule, before: Transaction, bench: Bench, answer: object, event: Event) -> None:
+def _check(
+    found: TransactionRule, before: Transaction, bench: Bench, answer: object, event: TransactionEvent
+) -> None:
     after = bench.transaction
     match found:
         case Goto(state=TransactionState.DEAD):
@@ -143,22 +145,22 @@ def _check(found: Rule, before: Transaction, bench: Bench, answer: object, event
         case Goto(state=TransactionState.PREPARE_EPOCH_FENCE):
             assert after is not None
             assert after.state is TransactionState.PREPARE_ABORT
-            assert after.producer == Producer(ME.producer_id, ME.producer_epoch + 1)
+            assert after.producer == ProducerIdAndEpoch(ME.producer_id, ME.producer_epoch + 1)
             assert bench.prepared == [after]
-            if event is Event.INIT:
+            if event is TransactionEvent.INIT:
                 assert answer is ErrorCode.CONCURRENT_TRANSACTIONS
         case Goto(state=state):
             assert after is not None
             assert after.state is state
             assert bench.prepared == ([after] if state.is_prepared else [])
             assert not isinstance(answer, ErrorCode)
-        case Answer(error=error):
+        case AnswerWith(error=error):
             assert after == before
-            if error is ErrorCode.NONE and event is not Event.VERIFY:
+            if error is ErrorCode.NONE and event is not TransactionEvent.VERIFY:
                 assert not isinstance(answer, ErrorCode)
             else:
                 assert answer is error
-        case Ignore() if event is Event.EXPIRE:
+        case Ignore() if event is TransactionEvent.EXPIRE:
             # An open transaction runs out of time long before its id is forgotten.
             assert after is not None
         case Ignore():
@@ -169,5 +171,5 @@ def _check(found: Rule, before: Transaction, bench: Bench, answer: object, event
 
 def test_a_first_producer_gets_epoch_0() -> None:
     bench = Bench()
-    assert bench.init() == Initialised(Producer(101, 0))
-    assert bench.init() == Initialised(Producer(101, 1))
+    assert bench.init() == Initialised(ProducerIdAndEpoch(101, 0))
+    assert bench.init() == Initialised(ProducerIdAndEpoch(101, 1))

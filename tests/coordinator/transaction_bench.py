@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from riverlog.coordinator.effects import CoordinatorRecord, Effects, Producer, Token
+from riverlog.coordinator.runtime.effects import CoordinatorRecord, Effects, Token
 from riverlog.coordinator.transactions.decisions import EndRequest, Needs
 from riverlog.coordinator.transactions.log_records import record_of
 from riverlog.coordinator.transactions.shard import (
@@ -13,11 +13,12 @@ from riverlog.coordinator.transactions.shard import (
     ShardRules,
     TimeOutCheck,
     TransactionShard,
+    WriteMarkers,
 )
 from riverlog.coordinator.transactions.takeover import InitRequest
 from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 
 NAME = "payments"
 RULES = ShardRules(expiration_ms=10_000)
@@ -34,13 +35,13 @@ class Bench:
     """Markers are written at once."""
     log: list[CoordinatorRecord] = field(default_factory=list)
     prepared: list[Transaction] = field(default_factory=list)
-    markers: list[tuple[TopicPartition, Producer, bool]] = field(default_factory=list)
+    markers: list[tuple[TopicPartition, ProducerIdAndEpoch, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shard = self._new_shard()
 
     def _new_shard(self) -> TransactionShard:
-        return TransactionShard(RULES, lambda transaction, may_be_written: self.prepared.append(transaction))
+        return TransactionShard(RULES)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -66,7 +67,7 @@ class Bench:
         return answer
 
     def init(
-        self, expected: Producer | None = None, *, keep: bool = False, timeout_ms: int = TIMEOUT_MS
+        self, expected: ProducerIdAndEpoch | None = None, *, keep: bool = False, timeout_ms: int = TIMEOUT_MS
     ) -> Any:
         fresh_id: int | None = None
         while True:
@@ -78,11 +79,11 @@ class Bench:
                 return answer
             fresh_id = self._fresh()
 
-    def add(self, producer: Producer, *partitions: TopicPartition, version: int = 0) -> Any:
+    def add(self, producer: ProducerIdAndEpoch, *partitions: TopicPartition, version: int = 0) -> Any:
         added = frozenset(partitions)
         return self.decide(lambda token: self.shard.add(NAME, producer, added, version, token, self.now_ms))
 
-    def end(self, producer: Producer, *, commit: bool, version: int = 0) -> Any:
+    def end(self, producer: ProducerIdAndEpoch, *, commit: bool, version: int = 0) -> Any:
         fresh_id: int | None = None
         while True:
             request = EndRequest(producer, commit, version, fresh_id)
@@ -112,8 +113,11 @@ class Bench:
             self.log.append(CoordinatorRecord(key, value))
             self.shard.replay(key, value, offset=len(self.log), timestamp_ms=self.now_ms, producer=None)
         answers += [reply.answer for reply in effects.replies]
-        if effects.follow_up is not None:
-            self._carry_out(effects.follow_up(self.shard, None, self.now_ms), answers)
+        for follow_up in effects.follow_ups:
+            self._carry_out(self.shard.on_committed(follow_up, None, self.now_ms), answers)
+        for order in effects.orders:
+            assert isinstance(order, WriteMarkers)
+            self.prepared.append(order.transaction)
 
     def _end_prepared(self) -> None:
         while self.completes and self.prepared:

@@ -9,7 +9,7 @@ import os
 
 from riverlog.cli.main import main
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
-from riverlog.coordinator.transactions.markers import Marker, Written
+from riverlog.coordinator.transactions.markers import Marker, MarkerWritten
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 
@@ -19,10 +19,10 @@ _write = LocalMarkerWriter.write
 
 def write_unless_held(
     self: LocalMarkerWriter, partition: TopicPartition, marker: Marker, *, may_be_written: bool = False
-) -> Written:
+) -> MarkerWritten:
     if not os.path.exists(_HOLD_FILE):
         return _write(self, partition, marker, may_be_written=may_be_written)
-    held: Written = asyncio.get_running_loop().create_future()
+    held: MarkerWritten = asyncio.get_running_loop().create_future()
     held.set_result(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return held
 

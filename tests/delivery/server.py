@@ -1,10 +1,7 @@
 """`riverlog serve` as a process that is killed, frozen and started again on the same port and data."""
 
-import os
-import signal
-import subprocess
-import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -12,10 +9,7 @@ from typing import IO, Self
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from tests.broker.raw_client import RawClient
-from tests.waiting import is_readable
-
-_START_S = 60.0
-_ROOT = Path(__file__).parents[2]
+from tests.processes import ServedProcess
 
 
 class Server:
@@ -25,13 +19,18 @@ class Server:
         self._settings = settings
         self._program = program
         self._listen = "127.0.0.1:0"
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._started = ExitStack()
         self.starts = 0
         self.start()
 
     @property
     def bootstrap_servers(self) -> str:
         return self._listen
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def hold_file(self) -> Path:
@@ -41,34 +40,34 @@ class Server:
     def start(self) -> None:
         """Return when requests are taken."""
         self.directory.mkdir(exist_ok=True)
-        data_dir = self.directory / "data"
-        command = [sys.executable, "-m", self._program, "serve", "--listen", self._listen]
-        command += ["--data-dir", str(data_dir), "--log-level", "warning"]
-        for setting in self._settings:
-            command += ["--set", setting]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RIVERLOG_")}
-        environment |= {"PYTHONPATH": str(_ROOT), "DELIVERY_HOLD_FILE": str(self.hold_file)}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._stderr, env=environment, cwd=self.directory
+        process = ServedProcess(
+            self.directory / "data",
+            *self._settings,
+            listen=self._listen,
+            log_level="warning",
+            program=self._program,
+            variables={"DELIVERY_HOLD_FILE": str(self.hold_file)},
+            errors_to=self._errors,
         )
-        self._listen = self._read_address()
+        with ExitStack() as starting:
+            self._process = starting.enter_context(process)
+            self._listen = process.bootstrap_servers
+            self._started = starting.pop_all()
         self.starts += 1
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(_START_S)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self._process.kill()
+        self._started.close()
 
     def restart(self) -> None:
         self.kill()
         self.start()
 
     def freeze(self) -> None:
-        os.kill(self.process.pid, signal.SIGSTOP)
+        self._process.freeze()
 
     def thaw(self) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
+        self._process.thaw()
 
     def transaction_state(self, transactional_id: str) -> str:
         """As the coordinator has it."""
@@ -90,8 +89,9 @@ class Server:
         return total
 
     def errors(self) -> str:
-        self._stderr.seek(0)
-        return self._stderr.read().decode()
+        """Of all starts."""
+        self._errors.seek(0)
+        return self._errors.read().decode()
 
     def __enter__(self) -> Self:
         return self
@@ -99,14 +99,5 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.kill()
-        self._stderr.close()
-
-    def _read_address(self) -> str:
-        assert self.process.stdout is not None
-        ready = is_readable(self.process.stdout, _START_S)
-        line = self.process.stdout.readline().decode() if ready else ""
-        prefix = "riverlog ready on "
-        assert line.startswith(prefix), f"the broker did not start: {line!r}\n{self.errors()}"
-        return line.removeprefix(prefix).strip()
+        self._started.close()
+        self._errors.close()

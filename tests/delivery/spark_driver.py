@@ -14,13 +14,18 @@ START_S = 240.0
 
 
 class SparkDriver(Worker):
-    """The program `spark_query`, its JVM and its Python workers; on a cluster the executors are elsewhere."""
+    """A program with its JVM and its Python workers; on a cluster the executors are elsewhere."""
 
     def __init__(
-        self, directory: Path, environment: Mapping[str, str] | None = None, **options: object
+        self,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        module: str = "spark_query",
+        **options: object,
     ) -> None:
         given = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(light_home(directory / "home"))}
-        super().__init__("spark_query", given | dict(environment or {}), directory=str(directory), **options)
+        super().__init__(module, given | dict(environment or {}), directory=str(directory), **options)
 
     def kill(self) -> None:
         """SIGKILL for all: the JVM first, so that nothing of it can react to another's end."""
@@ -46,6 +51,10 @@ class SparkDriver(Worker):
         assert told["at"] == point, f"expected {point}, the driver is at {told}"
         return told
 
+    def has_told(self) -> bool:
+        """Whether `next` would not have to wait."""
+        return not self._told.empty()
+
     def assert_silent(self) -> None:
         """It works; what it tells would be that its queries are at their end."""
-        assert self._told.empty(), f"the driver tells {self.next(0)}"
+        assert not self.has_told(), f"the driver tells {self.next(0)}"

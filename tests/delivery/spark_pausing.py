@@ -3,7 +3,8 @@
 Only what lies between the steps is added: every step is that of the sink itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +13,8 @@ from pyspark.sql.types import StructType
 
 from riverlog.client.cluster import Cluster
 from riverlog.spark.data_source import RiverlogDataSource
+from riverlog.spark.each_batch import ForeachBatchWriter
+from riverlog.spark.sink.batch_epochs import BatchEpoch, EpochWriter, batch_epoch_in
 from riverlog.spark.sink.columns import RowBatch
 from riverlog.spark.sink.commit import EpochCommit
 from riverlog.spark.sink.decisions import Written
@@ -31,8 +34,75 @@ class PausingDataSource(RiverlogDataSource):
         return FORMAT
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "PausingStreamWriter":
-        points = Points(Path(self.options["points"]))
-        return PausingStreamWriter(sink_options(self.options, is_stream=True), points, self.options["label"])
+        pauses, options = Pauses.taken_from(self.options)
+        return PausingStreamWriter(sink_options(options, is_stream=True), pauses)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "PausingEpochWriter":
+        pauses, options = Pauses.taken_from(self.options)
+        epoch, others = batch_epoch_in(options)
+        assert epoch is not None, "only foreachBatch writes batches here"
+        return PausingEpochWriter(sink_options(others, is_stream=False), epoch, pauses)
+
+
+class PausingForeachBatchWriter(ForeachBatchWriter):
+    format_name = FORMAT
+
+    def __init__(self, options: Mapping[str, str], pausing: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self._options.update(pausing)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """What the writers of streams and of batches do alike."""
+
+    points: Points
+    label: str
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, str]) -> "tuple[Pauses, dict[str, str]]":
+        others = {key: value for key, value in options.items() if key.lower() not in ("points", "label")}
+        return cls(Points(Path(options["points"])), options["label"]), others
+
+    def write(
+        self,
+        task: Task,
+        rows: Iterator[RowBatch],
+        write: Callable[[Iterator[RowBatch]], WriterCommitMessage],
+    ) -> WriterCommitMessage:
+        who = {
+            "query": self.label,
+            "epoch": task.epoch,
+            "partition": task.partition,
+            "attempt": task.attempt,
+        }
+        self.points.note("attempt", who)
+        told = write(self._stopped(rows, who))
+        assert isinstance(told, TaskWrote)
+        if task.partition == 0 and not told.is_skipped:
+            self.points.reach(WRITTEN, **who)
+            if task.attempt == 0:
+                # Behind all that the sink does: as when the executor is lost then.
+                self.points.fail(RAISING, **who)
+        return told
+
+    def before_commit(self, messages: Sequence[WriterCommitMessage | None], epoch: int) -> None:
+        if not any(isinstance(each, TaskWrote) and each.is_skipped for each in messages):
+            self.points.reach(COMMITTING, query=self.label, epoch=epoch)
+
+    def commit_with(self, commit: EpochCommit) -> EpochCommit:
+        pausing = cast(PausingCommit, commit)
+        pausing.points, pausing.label = self.points, self.label
+        return pausing
+
+    def _stopped(self, rows: Iterator[RowBatch], who: dict[str, object]) -> Iterator[RowBatch]:
+        for batch in rows:
+            yield batch
+            # Now the batch has been handed to the connection.
+            if who["partition"] == 0:
+                self.points.reach(WRITING, **who)
+            elif who["attempt"] == 0:
+                self.points.fail(RAISING, **who)
 
 
 class PausingCommit(EpochCommit):
@@ -57,44 +127,34 @@ class PausingCommit(EpochCommit):
 class PausingStreamWriter(StreamWriter):
     commit_class = PausingCommit
 
-    def __init__(self, options: SinkOptions, points: Points, label: str) -> None:
+    def __init__(self, options: SinkOptions, pauses: Pauses) -> None:
         super().__init__(options)
-        self._points = points
-        self._label = label
+        self._pauses = pauses
 
     def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
-        task = Task.of_stream()
-        who = {
-            "query": self._label,
-            "epoch": task.epoch,
-            "partition": task.partition,
-            "attempt": task.attempt,
-        }
-        self._points.note("attempt", who)
-        told = super().write(self._rows(iterator, who))
-        assert isinstance(told, TaskWrote)
-        if task.partition == 0 and not told.is_skipped:
-            self._points.reach(WRITTEN, **who)
-            if task.attempt == 0:
-                # Behind all that the sink does: as when the executor is lost then.
-                self._points.fail(RAISING, **who)
-        return told
+        return self._pauses.write(Task.of_stream(), iterator, super().write)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        if not any(isinstance(each, TaskWrote) and each.is_skipped for each in messages):
-            self._points.reach(COMMITTING, query=self._label, epoch=batchId)
+        self._pauses.before_commit(messages, batchId)
         super().commit(messages, batchId)
 
-    def _rows(self, iterator: Iterator[RowBatch], who: dict[str, object]) -> Iterator[RowBatch]:
-        for batch in iterator:
-            yield batch
-            # Now the batch has been handed to the connection.
-            if who["partition"] == 0:
-                self._points.reach(WRITING, **who)
-            elif who["attempt"] == 0:
-                self._points.fail(RAISING, **who)
-
     def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote], epoch: int) -> EpochCommit:
-        commit = cast(PausingCommit, super()._commit_of(cluster, told, epoch))
-        commit.points, commit.label = self._points, self._label
-        return commit
+        return self._pauses.commit_with(super()._commit_of(cluster, told, epoch))
+
+
+class PausingEpochWriter(EpochWriter):
+    commit_class = PausingCommit
+
+    def __init__(self, options: SinkOptions, epoch: BatchEpoch, pauses: Pauses) -> None:
+        super().__init__(options, epoch)
+        self._pauses = pauses
+
+    def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
+        return self._pauses.write(self.task(), iterator, super().write)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._pauses.before_commit(messages, self._epoch.number)
+        super().commit(messages)
+
+    def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote]) -> EpochCommit:
+        return self._pauses.commit_with(super()._commit_of(cluster, told))

@@ -16,11 +16,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import rand
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from riverlog.spark import ForeachBatchWriter
 from tests.delivery.control import Control, options
-from tests.delivery.spark_pausing import FORMAT, PausingDataSource
+from tests.delivery.spark_pausing import FORMAT, PausingDataSource, PausingForeachBatchWriter
 
 PARTITIONS = 2
+STREAM, FOREACH_BATCH = "stream", "foreachBatch"
+"""The ways that the rows take to the sink."""
 _SLOW_MACHINE = "Python worker failed to connect back"
 """Spark gives the Python process of a source or sink ten seconds to start, and has no setting for it."""
 _STARTS_MAX = 10
@@ -39,6 +43,13 @@ _SETTINGS = {
 }
 
 
+def session(master: str, directory: Path, more: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName("delivery")
+    for name, value in {**_SETTINGS, "spark.local.dir": str(directory / "scratch"), **more}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
 def repartitioned(frame: DataFrame, how: str) -> DataFrame:
     """At random each attempt puts other rows into a task; otherwise the same."""
     match how:
@@ -54,11 +65,7 @@ class Driver:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
         self._directory = Path(given["directory"])
-        builder = SparkSession.builder.master(given["master"]).appName("delivery")
-        settings = {**_SETTINGS, "spark.local.dir": str(self._directory / "scratch"), **given["settings"]}
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        self._spark = builder.getOrCreate()
+        self._spark = session(given["master"], self._directory, given["settings"])
         if given["points"]:
             self._spark.dataSource.register(PausingDataSource)
 
@@ -103,17 +110,21 @@ class Driver:
             .load()
             .select("key", "value")
         )
-        points = self._given["points"]
+        writer = self._writer(repartitioned(rows, name), name)
         return (
-            repartitioned(rows, name)
-            .writeStream.format(FORMAT if points else "riverlog")
-            .options(**{"points": points, "label": name} if points else {})
-            .option("kafka.bootstrap.servers", self._given["bootstrap"])
-            .option("topic", f"{name}-out")
-            .option("checkpointLocation", str(self._directory / "checkpoints" / name))
+            writer.option("checkpointLocation", str(self._directory / "checkpoints" / name))
             .trigger(availableNow=True)
             .start()
         )
+
+    def _writer(self, rows: DataFrame, name: str) -> DataStreamWriter:
+        points = self._given["points"]
+        pausing = {"points": points, "label": name} if points else {}
+        options = {"kafka.bootstrap.servers": self._given["bootstrap"], "topic": f"{name}-out"}
+        if self._given.get("way", STREAM) == FOREACH_BATCH:
+            write = PausingForeachBatchWriter(options, pausing) if points else ForeachBatchWriter(options)
+            return rows.writeStream.outputMode("update").foreachBatch(write)
+        return rows.writeStream.format(FORMAT if points else "riverlog").options(**options, **pausing)
 
 
 def _failure(query: StreamingQuery) -> str | None:
@@ -122,7 +133,7 @@ def _failure(query: StreamingQuery) -> str | None:
     return None if failure is None else str(failure)
 
 
-def _keep_stdout_clean() -> None:
+def keep_stdout_clean() -> None:
     """What the JVM and its children print goes to stderr; stdout is the line to the test."""
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -130,7 +141,7 @@ def _keep_stdout_clean() -> None:
 
 
 def main() -> None:
-    _keep_stdout_clean()
+    keep_stdout_clean()
     control = Control()
     driver = Driver(options())
     while not (order := control.ask("ready")).get("finish"):

@@ -18,6 +18,7 @@ from tests.delivery.seeds import Seeded
 from tests.delivery.server import Server
 from tests.delivery.spark_driver import START_S, SparkDriver
 from tests.delivery.spark_points import Points
+from tests.delivery.spark_query import FOREACH_BATCH, STREAM
 from tests.delivery.workers import until
 
 QUERIES = ("random", "deterministic")
@@ -33,6 +34,7 @@ class SparkRun:
     chance: Seeded
     master: str
     settings: dict[str, str] = field(default_factory=dict)
+    way: str = STREAM
     drivers: list[SparkDriver] = field(default_factory=list)
     rows: int = 0
 
@@ -58,6 +60,7 @@ class SparkRun:
                 bootstrap=self.server.bootstrap_servers,
                 points=str(points.directory),
                 rows_a_batch=ROWS_A_BATCH,
+                way=self.way,
                 settings=self.settings,
             )
         )
@@ -110,19 +113,20 @@ class SparkRun:
                 ApiKey.LIST_TRANSACTIONS, 0, ListTransactionsRequest(state_filters=["Ongoing"])
             )
         found = {str(each.transactional_id) for each in reply.transaction_states}
-        return {each for each in found if each.startswith(task_prefix(self.query_id(query)))}
+        return {each for each in found if each.startswith(task_prefix(self.identity(query)))}
 
     def decided_epoch(self, query: str) -> int | None:
         """The newest."""
         host, _, port = self.server.bootstrap_servers.rpartition(":")
         with Cluster(ClientSettings((Address(host, int(port)),), "test")) as cluster:
-            log = decision_log(cluster, self.query_id(query))
+            log = decision_log(cluster, self.identity(query))
             decision = None if log is None else log.refresh()
         return None if decision is None else decision.epoch
 
-    def query_id(self, query: str) -> str:
+    def identity(self, query: str) -> str:
+        """What the sink knows it by."""
         metadata = json.loads((self.directory / "checkpoints" / query / "metadata").read_text())
-        return str(metadata["id"])
+        return f"{metadata['id']}:{query}-out" if self.way == FOREACH_BATCH else str(metadata["id"])
 
     def check_rows(self, *queries: str) -> None:
         """Each row once in the target, for a client that reads what is committed; nothing is left open."""

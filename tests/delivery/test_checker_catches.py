@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from riverlog.broker.transactional_writes import TransactionalWrites
-from riverlog.storage import producer_state
-from riverlog.storage.producer_state import ProducerStates
+from riverlog.broker.produce.transaction_admission import TransactionAdmission
+from riverlog.storage.producers import state as producer_state
+from riverlog.storage.producers.state import ProducerStates
 from riverlog.testing import Broker
 from riverlog.testing.history import Ended, Event, Kind, Outcome, Place, Sent, check, describe
 from tests.delivery.control import client_settings
@@ -101,7 +101,7 @@ def take_out_deduplication(patch: pytest.MonkeyPatch) -> None:
 
 def take_out_fencing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "decide", lambda *_, **__: None)
-    patch.setattr(TransactionalWrites, "admit", lambda *_: {})
+    patch.setattr(TransactionAdmission, "admit", lambda *_: {})
 
 
 Story = Callable[[Broker, LossyProxy], list[Event]]

@@ -1,7 +1,8 @@
 """Spark queries from topic to topic: every row exactly once, whoever is killed, fails or runs twice.
 
-Two queries run side by side: one repartitions at random, so that each attempt of a task has other rows, one
-always in the same way. What is in the end in the targets is read by another client, committed records only.
+They write as streams or by `foreachBatch`. Two queries run side by side: one repartitions at random, so that
+each attempt of a task has other rows, one always in the same way. What is in the end in the targets is read
+by another client, committed records only.
 """
 
 import re
@@ -16,6 +17,7 @@ from tests.delivery.seeds import Seeded
 from tests.delivery.server import Server
 from tests.delivery.spark_cluster import StandaloneCluster
 from tests.delivery.spark_pausing import COMMITTING, DECIDED, ONE_ENDED, RAISING, WRITING, WRITTEN
+from tests.delivery.spark_query import FOREACH_BATCH, STREAM
 from tests.delivery.spark_run import PARTITIONS, QUERIES, SparkRun
 
 ROOT = Path(__file__).parents[2]
@@ -46,10 +48,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("way", [STREAM, FOREACH_BATCH])
 def test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_tasks(
-    server: Server, tmp_path: Path, chance: Seeded
+    server: Server, tmp_path: Path, chance: Seeded, way: str
 ) -> None:
-    run = SparkRun(server, tmp_path, chance, RETRYING)
+    run = SparkRun(server, tmp_path, chance, RETRYING, way=way)
     run.make_topics()
     faults: Counter[str] = Counter()
     kills = [WRITTEN, COMMITTING, chance.dice.choice([DECIDED, ONE_ENDED])]
@@ -69,7 +72,7 @@ def test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_ta
         run.close()
     assert faults.total() == (len(kills) + len(broker_kills) + 2) * len(QUERIES)
     report(
-        "Spark, exactly once",
+        f"Spark, exactly once, {way}",
         chance,
         faults=dict(faults),
         rows=run.rows * len(QUERIES),
@@ -81,13 +84,14 @@ def test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_ta
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("way", [STREAM, FOREACH_BATCH])
 def test_each_row_is_written_once_when_tasks_run_twice_at_the_same_time(
-    server: Server, tmp_path: Path, chance: Seeded
+    server: Server, tmp_path: Path, chance: Seeded, way: str
 ) -> None:
     spark_dir = tmp_path / "spark"
     spark_dir.mkdir()
     with StandaloneCluster(spark_dir, {"PYTHONPATH": str(ROOT)}) as cluster:
-        run = SparkRun(server, tmp_path, chance, cluster.master, SPECULATING)
+        run = SparkRun(server, tmp_path, chance, cluster.master, SPECULATING, way)
         run.make_topics()
         try:
             run.start_driver()
@@ -99,7 +103,7 @@ def test_each_row_is_written_once_when_tasks_run_twice_at_the_same_time(
             run.close()
     assert run.attempts()["attempt 1"] >= len(QUERIES)
     report(
-        "Spark, speculative tasks",
+        f"Spark, speculative tasks, {way}",
         chance,
         rows=run.rows * len(QUERIES),
         attempts=dict(run.attempts()),

@@ -1,39 +1,32 @@
 """Client processes as a test sees them: started, listened to, told to go on, killed."""
 
-import contextlib
 import json
 import os
 import queue
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any
 
-DEADLINE_S = 60.0
-_ROOT = Path(__file__).parents[2]
+from tests.processes import END_S, ROOT, Process
+
+DEADLINE_S = END_S
 
 
 class WorkerError(AssertionError):
     """A worker ended that nobody killed, or is stuck."""
 
 
-class Worker:
+class Worker(Process):
     """A module of `tests.delivery` that runs as a process of its own."""
 
     def __init__(self, module: str, environment: Mapping[str, str] | None = None, **options: object) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
-        self.process = subprocess.Popen(
+        super().__init__(
             [sys.executable, "-m", f"tests.delivery.{module}", json.dumps(options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT), **(environment or {})},
+            cwd=ROOT,
+            environment={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         )
         self._told: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -44,9 +37,9 @@ class Worker:
         try:
             told = self._told.get(timeout=deadline_s)
         except queue.Empty:
-            raise WorkerError(f"nothing told for {deadline_s} s\n{self._errors()}") from None
+            raise WorkerError(f"nothing told for {deadline_s} s\n{self._last_errors()}") from None
         if told is None:
-            raise WorkerError(f"the worker ended with {self.process.wait()}\n{self._errors()}")
+            raise WorkerError(f"the worker ended with {self.wait()}\n{self._last_errors()}")
         return told
 
     def wait_for(self, *points: str) -> Mapping[str, Any]:
@@ -56,21 +49,13 @@ class Worker:
         return told
 
     def tell(self, **answer: object) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(answer).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(DEADLINE_S)
+        self.stdin.write(json.dumps(answer).encode() + b"\n")
+        self.stdin.flush()
 
     def finish(self) -> None:
         """Wait for a worker that has been told to end."""
-        code = self.process.wait(DEADLINE_S)
-        assert code == 0, f"the worker ended with {code}\n{self._errors()}"
-
-    def __enter__(self) -> Self:
-        return self
+        code = self.wait()
+        assert code == 0, f"the worker ended with {code}\n{self._last_errors()}"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -78,22 +63,16 @@ class Worker:
         if self.process.poll() is None:
             self.kill()
         self._listener.join(DEADLINE_S)
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream is not None
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
-        self._stderr.close()
+        super().__exit__(kind, error, trace)
 
     def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self.stdout:
             if line.endswith(b"\n"):
                 self._told.put(json.loads(line))
         self._told.put(None)
 
-    def _errors(self) -> str:
-        self._stderr.seek(0)
-        return self._stderr.read().decode()[-4000:]
+    def _last_errors(self) -> str:
+        return self.errors()[-4000:]
 
 
 def until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:

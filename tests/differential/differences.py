@@ -129,6 +129,7 @@ OUR_BROKER_KEYS = (
     "riverlog.decompressed.max.bytes",
     "riverlog.insecure",
     "riverlog.open.files.max",
+    "riverlog.strays.accept",
 )
 KRAFT = "of KRaft, which we do not have"
 OURS = "a key of ours that Kafka does not have"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import resource
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psutil
+
+from tests.processes import ServedProcess
 
 DATA_LIMIT_BYTES = 512 << 20
 """Of private memory; an idle broker takes a fraction, and no frame is a reason for more."""
@@ -48,30 +47,16 @@ class Served:
 @contextlib.contextmanager
 def serve(directory: pathlib.Path, **settings: str) -> Iterator[Served]:
     """Runs until the block ends; then it must stop cleanly when asked to."""
-    command = [sys.executable, "-m", "riverlog", "serve", "--listen", "127.0.0.1:0"]
-    command += ["--data-dir", str(directory / "data"), "--log-level", "warning"]
-    for key, value in settings.items():
-        command += ["--set", f"{key.replace('_', '.')}={value}"]
     log = directory / "serve.log"
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=_limit_memory
-        )
-        assert process.stdout is not None
-        watchdog = threading.Timer(120, process.kill)
-        watchdog.start()
-        try:
-            line = process.stdout.readline()
-            assert line.startswith("riverlog ready on "), (line, log.read_text())
-            yield Served(line.split()[-1], psutil.Process(process.pid), directory / "data", log)
-            process.terminate()
-            assert process.wait(30) == 0, log.read_text()[-2000:]
-        finally:
-            watchdog.cancel()
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            process.stdout.close()
+    given = (f"{key.replace('_', '.')}={value}" for key, value in settings.items())
+    with (
+        log.open("w+b") as errors,
+        ServedProcess(
+            directory / "data", *given, log_level="warning", errors_to=errors, before_start=_limit_memory
+        ) as served,
+    ):
+        yield Served(served.bootstrap_servers, psutil.Process(served.pid), directory / "data", log)
+        assert served.stop() == 0, log.read_text()[-2000:]
 
 
 def _limit_memory() -> None:

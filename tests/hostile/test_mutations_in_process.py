@@ -13,8 +13,9 @@ import random
 import psutil
 import pytest
 
-from riverlog.broker.connection import Later, Origin, Pending
-from riverlog.broker.postponed import Promise
+from riverlog.broker.exchange.delayed import PendingReply
+from riverlog.broker.exchange.origin import Origin
+from riverlog.broker.net.connection import Later, Pending
 from riverlog.model.network import Address
 from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.node import Node
@@ -76,7 +77,7 @@ class _Spoilt:
 
 async def _settle(pending: Pending) -> None:
     """Wait a little for the answer, then give it up."""
-    if isinstance(pending, Promise):
+    if isinstance(pending, PendingReply):
         kept = asyncio.get_running_loop().create_future()
         pending.add_done_callback(lambda _: kept.set_result(None))
         await asyncio.wait({kept}, timeout=_GIVE_UP_S)

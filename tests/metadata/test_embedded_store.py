@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,9 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_another_store_has_open_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         with pytest.raises(DirectoryInUseError, match="in use by another process"):
-            await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+            await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         await store.create("/still-usable")
         await store.close()
 
@@ -51,7 +52,7 @@ def test_a_file_that_another_store_has_open_is_refused(tmp_path: Path) -> None:
 
 
 async def _create(path: Path) -> None:
-    store = await EmbeddedStore.open(str(path))
+    store = await EmbeddedStore.open(str(path), ThreadPoolExecutor(1))
     await store.create("/a", b"x")
     await store.close()
 
@@ -68,7 +69,7 @@ def test_a_writer_that_is_cancelled_while_it_writes_is_still_heard_of(
         return apply(self, operations)
 
     async def main() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         heard = asyncio.Event()
         store.watch("/", lambda event: heard.set())
         monkeypatch.setattr(NodeTable, "apply", slow_apply)
@@ -86,7 +87,7 @@ def test_a_writer_that_is_cancelled_while_it_writes_is_still_heard_of(
 
 def test_a_failed_write_is_a_store_error_and_leaves_the_store_usable(tmp_path: Path) -> None:
     async def main() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         await store._call(lambda: store._table._db.execute("PRAGMA max_page_count=8").fetchone())
         with pytest.raises(StoreError, match="could not be written"):
             await store.create("/big", b"x" * 100_000)
@@ -99,11 +100,12 @@ def test_a_failed_write_is_a_store_error_and_leaves_the_store_usable(tmp_path: P
 
 _WRITER = """
 import asyncio, sys
+from concurrent.futures import ThreadPoolExecutor
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.model.metadata_store import Create
 
 async def main():
-    store = await EmbeddedStore.open(sys.argv[1])
+    store = await EmbeddedStore.open(sys.argv[1], ThreadPoolExecutor(1))
     await store.create("/ids/1", ephemeral=True)
     for n in range(100_000):
         await store.multi([Create(f"/a{n}"), Create(f"/b{n}")])
@@ -133,7 +135,7 @@ def test_after_kill_9_every_acknowledged_write_is_there_whole_and_no_ephemeral_n
     writer.wait()
 
     async def main() -> None:
-        store = await EmbeddedStore.open(str(path))
+        store = await EmbeddedStore.open(str(path), ThreadPoolExecutor(1))
         names = set(await store.children("/"))
         for n in range(acknowledged + 1):
             assert {f"a{n}", f"b{n}"} <= names
@@ -148,7 +150,7 @@ def test_after_kill_9_every_acknowledged_write_is_there_whole_and_no_ephemeral_n
 
 def test_twenty_thousand_nodes_in_one_multi_are_read_back(tmp_path: Path) -> None:
     async def main() -> None:
-        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"))
+        store = await EmbeddedStore.open(str(tmp_path / "m.sqlite"), ThreadPoolExecutor(1))
         await store.multi([Create("/t"), *(Create(f"/t/{n}", b"state") for n in range(20_000))])
         assert len(await store.tree("/t")) == 20_001
         await store.close()

@@ -7,16 +7,17 @@ from uuid import UUID
 import pytest
 
 from riverlog.metadata import layout, payloads
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Create, Operation, Set, StoreError
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 
 TOPIC_ID = UUID(int=5)
 ONE = (NodeId(1),)
-STATE = payloads.PartitionNode(NodeId(1), 3, ONE, 1)
+STATE = payloads.PartitionNode(NodeId(1), LeaderEpoch(3), ONE, 1)
 
 
 def topic_nodes(name: str, partitions: int, topic_id: UUID = TOPIC_ID) -> list[Operation]:
@@ -53,7 +54,7 @@ def test_the_image_shows_topics_brokers_controller_and_configs() -> None:
         await store.create(f"{layout.GROUP_CONFIGS}/a%2Fb", payloads.encode_config({"c": "d"}))
         await follower.refresh()
         image = follower.image
-        assert image.partition("t", 1) == PartitionImage(ONE, ONE, NodeId(1), 3, 0)
+        assert image.partition("t", 1) == PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(3), 0)
         assert image.partition("t", 2) is None
         assert image.partition("t", -1) is None
         assert image.topic_by_id(TOPIC_ID) is image.topics["t"]
@@ -66,10 +67,10 @@ def test_the_image_shows_topics_brokers_controller_and_configs() -> None:
     follow(scenario)
 
 
-def test_subscribers_get_old_and_new_before_refresh_returns() -> None:
+def test_subscribers_get_what_differs_before_refresh_returns() -> None:
     async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
         seen: list[tuple[int, int]] = []
-        follower.subscribe(lambda old, new: seen.append((len(old.topics), len(new.topics))))
+        follower.subscribe(lambda delta: seen.append((len(delta.old.topics), len(delta.created))))
         await store.multi(topic_nodes("t", 1))
         await follower.refresh()
         assert seen == [(0, 1)]
@@ -80,7 +81,7 @@ def test_subscribers_get_old_and_new_before_refresh_returns() -> None:
 def test_what_the_image_does_not_show_makes_no_new_image() -> None:
     async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
         seen: list[ClusterImage] = []
-        follower.subscribe(lambda old, new: seen.append(new))
+        follower.subscribe(lambda delta: seen.append(delta.new))
         await store.create("/admin/something", b"x")
         await store.set(layout.TOPICS, b"x")
         await follower.refresh()
@@ -125,12 +126,12 @@ def test_a_change_of_one_state_reads_that_state_alone() -> None:
             return await tree(path)
 
         store.tree = recorded  # type: ignore[method-assign, assignment]
-        changed = payloads.PartitionNode(None, 4, ONE, 1)
+        changed = payloads.PartitionNode(None, LeaderEpoch(4), ONE, 1)
         await store.set(layout.partition_state("t", 1), payloads.encode_partition(changed))
         await follower.refresh()
         assert read == [layout.partition_state("t", 1)]
-        assert follower.image.partition("t", 0) == PartitionImage(ONE, ONE, NodeId(1), 3, 0)
-        assert follower.image.partition("t", 1) == PartitionImage(ONE, ONE, None, 4, 1)
+        assert follower.image.partition("t", 0) == PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(3), 0)
+        assert follower.image.partition("t", 1) == PartitionImage(ONE, ONE, None, LeaderEpoch(4), 1)
 
     follow(scenario)
 
@@ -180,10 +181,10 @@ def test_a_follower_that_starts_late_sees_everything_as_one_change() -> None:
             await store.create(path) if await store.get(path) is None else None
         await store.multi(topic_nodes("t", 2))
         follower = MetadataFollower(ensemble.connect())
-        seen: list[tuple[ClusterImage, ClusterImage]] = []
-        follower.subscribe(lambda old, new: seen.append((old, new)))
+        seen: list[ImageDelta] = []
+        follower.subscribe(seen.append)
         await follower.start()
-        assert [(len(old.topics), len(new.topics)) for old, new in seen] == [(0, 1)]
+        assert [(len(each.old.topics), len(each.created)) for each in seen] == [(0, 1)]
         await follower.close()
 
     asyncio.run(main())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from riverlog.metadata import payloads
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
 
 TOPIC_ID = UUID("dddd5b1b-3688-429e-95b5-83bfeb16a651")
@@ -35,7 +35,7 @@ def test_a_topic_that_kafka_wrote_is_understood() -> None:
 
 
 def test_a_partition_without_a_leader_has_leader_minus_1() -> None:
-    node = payloads.PartitionNode(None, 4, (NodeId(1),), 9)
+    node = payloads.PartitionNode(None, LeaderEpoch(4), (NodeId(1),), 9)
     data = payloads.encode_partition(node)
     assert json.loads(data) == {
         "controller_epoch": 9,

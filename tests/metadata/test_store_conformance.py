@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -36,10 +37,10 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
 
     @asynccontextmanager
     async def embedded() -> AsyncIterator[tuple[MetadataStore, Reopen]]:
-        opened = [await EmbeddedStore.open(str(tmp_path / "metadata.sqlite"))]
+        opened = [await EmbeddedStore.open(str(tmp_path / "metadata.sqlite"), ThreadPoolExecutor(1))]
 
         async def reopen() -> MetadataStore:
-            opened.append(await EmbeddedStore.open(str(tmp_path / "metadata.sqlite")))
+            opened.append(await EmbeddedStore.open(str(tmp_path / "metadata.sqlite"), ThreadPoolExecutor(1)))
             return opened[-1]
 
         try:

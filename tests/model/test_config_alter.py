@@ -3,10 +3,10 @@
 import pytest
 
 from riverlog.model.config.alter import (
+    AlterationRefused,
     Altered,
+    AlterOperation,
     Change,
-    Operation,
-    Refused,
     alter_broker,
     alter_client_metrics,
     alter_group,
@@ -17,7 +17,7 @@ from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.errors import ErrorCode
 
 LAYERS = BrokerLayers(static={"node.id": "1", "log.retention.hours": "200"})
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
 INVALID_CONFIG, INVALID_REQUEST = ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST
 REPLICAS_FORM = (
     "leader.replication.throttled.replicas must be the literal '*' or a list of replicas in the following "
@@ -51,7 +51,7 @@ TIERED = (
 )
 def test_a_value_that_a_topic_does_not_allow_is_refused(name: str, value: str, reason: str) -> None:
     message = f"Invalid value {value} for configuration {name}: {reason}"
-    assert alter_topic({}, [Change(name, SET, value)], LAYERS) == Refused(INVALID_CONFIG, message)
+    assert alter_topic({}, [Change(name, SET, value)], LAYERS) == AlterationRefused(INVALID_CONFIG, message)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_value_that_a_topic_does_not_allow_is_refused(name: str, value: str, r
 def test_an_alteration_of_a_topic_is_refused(
     changes: list[Change], error: ErrorCode, message: str | None
 ) -> None:
-    assert alter_topic({}, changes, LAYERS) == Refused(error, message)
+    assert alter_topic({}, changes, LAYERS) == AlterationRefused(error, message)
 
 
 @pytest.mark.parametrize(
@@ -217,12 +217,12 @@ def test_a_full_alteration_forgets_what_it_does_not_name() -> None:
 def test_an_alteration_of_a_broker_is_refused(
     changes: list[Change], error: ErrorCode, message: str, is_default: bool
 ) -> None:
-    assert alter_broker({}, changes, LAYERS, is_default=is_default) == Refused(error, message)
+    assert alter_broker({}, changes, LAYERS, is_default=is_default) == AlterationRefused(error, message)
 
 
 def test_settings_of_one_broker_cannot_be_set_for_all() -> None:
     change = Change("listener.name.foo.ssl.keystore.type", SET, "JKS")
-    assert alter_broker({}, [change], LAYERS, is_default=True) == Refused(
+    assert alter_broker({}, [change], LAYERS, is_default=True) == AlterationRefused(
         INVALID_REQUEST,
         "Cannot update these configs at default cluster level, broker id must be specified: "
         "[listener.name.foo.ssl.keystore.type]",
@@ -232,7 +232,7 @@ def test_settings_of_one_broker_cannot_be_set_for_all() -> None:
 
 def test_listeners_cannot_be_altered_while_the_broker_runs() -> None:
     refused = alter_broker({}, [Change("listeners", SET, "PLAINTEXT://:1")], LAYERS, is_default=False)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, AlterationRefused)
     assert "restart" in (refused.message or "")
 
 
@@ -277,7 +277,7 @@ def test_an_alteration_of_a_broker_gives_its_new_overrides(change: Change, expec
     ],
 )
 def test_an_alteration_of_a_group_is_refused(name: str, value: str, message: str) -> None:
-    assert alter_group({}, [Change(name, SET, value)], LAYERS) == Refused(INVALID_CONFIG, message)
+    assert alter_group({}, [Change(name, SET, value)], LAYERS) == AlterationRefused(INVALID_CONFIG, message)
 
 
 @pytest.mark.parametrize(
@@ -297,4 +297,4 @@ def test_an_alteration_of_a_group_is_refused(name: str, value: str, message: str
 def test_an_alteration_of_a_metrics_subscription_is_refused(
     name: str, value: str, error: ErrorCode, message: str
 ) -> None:
-    assert alter_client_metrics({}, [Change(name, SET, value)]) == Refused(error, message)
+    assert alter_client_metrics({}, [Change(name, SET, value)]) == AlterationRefused(error, message)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import riverlog
-from riverlog.model.config.alter import Altered, Change, Operation, Refused, alter_group
+from riverlog.model.config.alter import AlterationRefused, Altered, AlterOperation, Change, alter_group
 from riverlog.model.config.cleaner_config import CLEANER_FIELDS
 from riverlog.model.config.definitions import BROKER_KEYS, TOPIC_KEYS, broker_synonyms, topic_synonym
 from riverlog.model.config.effective import BrokerLayers
@@ -89,11 +89,11 @@ def test_a_bound_of_group_settings_is_kept(name: str) -> None:
     wide = {each: "1" if kind == "min" else "1000000" for each, (_, kind) in GROUP_BOUNDS.items()}
     layers = BrokerLayers({**wide, name: "10000"}, {}, {})
 
-    def alter(value: str) -> Altered | Refused:
-        return alter_group({}, [Change(setting, Operation.SET, value)], layers)
+    def alter(value: str) -> Altered | AlterationRefused:
+        return alter_group({}, [Change(setting, AlterOperation.SET, value)], layers)
 
     assert isinstance(alter("10000"), Altered)
-    assert isinstance(alter("9999" if bound == "min" else "10001"), Refused)
+    assert isinstance(alter("9999" if bound == "min" else "10001"), AlterationRefused)
 
 
 def test_a_key_that_does_nothing_is_not_read() -> None:

@@ -83,7 +83,8 @@ def test_our_own_keys_need_their_prefix_only_once_in_the_environment() -> None:
 
 
 def test_a_variable_of_the_command_line_is_no_setting() -> None:
-    assert load(environment={"RIVERLOG_BOOTSTRAP": "a:1"}).given == {}
+    tools = ("RIVERLOG_BOOTSTRAP", "RIVERLOG_SPARK_MASTER", "RIVERLOG_SPARK_CONNECTOR_JARS")
+    assert load(environment=dict.fromkeys(tools, "a:1")).given == {}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A real disk that fails on request: full, broken, or slow to sync."""
+"""A real disk that fails on request: full, broken, slow to sync, or holding the cleaner within a pass."""
 
 import errno
 import os
@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 from riverlog.model.disk import DiskFile, ReadableBuffer
-from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.disk.local import LocalDisk
 
 
 class FaultyDisk(LocalDisk):
-    """Faults concern files whose name ends in `.log`; everything else works."""
+    """Faults concern files whose name ends in `.log`, and what the cleaner writes; everything else works."""
 
     def __init__(self) -> None:
         self.is_full = False
@@ -20,10 +20,33 @@ class FaultyDisk(LocalDisk):
         self.may_sync = threading.Event()
         self.may_sync.set()
         self.syncs = 0
+        self.may_clean = threading.Event()
+        self.may_clean.set()
+        self.held_passes: set[str] = set()
+        """The cleaned segments that wait for `may_clean`, written and not yet put in place."""
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         file = super().open(path, create=create)
+        if path.endswith(".log.cleaned"):
+            return HeldFile(file, self, path)
         return FaultyFile(file, self, path) if path.endswith(".log") else file
+
+
+class HeldFile:
+    def __init__(self, file: Any, disk: FaultyDisk, path: str) -> None:
+        self._file = file
+        self._disk = disk
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def datasync(self) -> None:
+        # Every cleaned segment is synced, also one that nothing was left to write to.
+        self._disk.held_passes.add(self._path)
+        assert self._disk.may_clean.wait(240), "the test ends what it holds"
+        self._disk.held_passes.discard(self._path)
+        self._file.datasync()
 
 
 class FaultyFile:

@@ -14,6 +14,7 @@ from tests.conformance.clients.confluent import (
     ConfigResource,
     ResourceType,
 )
+from tests.node.faulty_disk import FaultyDisk
 from tests.node.log_files import bytes_of_logs
 from tests.waiting import eventually
 
@@ -34,8 +35,15 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 def produce(
-    broker: Broker, topic: str, *, rounds: int = ROUNDS, start: int = 0, compression: str = "none"
+    broker: Broker,
+    topic: str,
+    *,
+    rounds: int = ROUNDS,
+    start: int = 0,
+    compression: str = "none",
+    with_unique: bool = False,
 ) -> None:
+    """`with_unique` ends each round with a record of a key of its own, which no cleaning may remove."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -47,6 +55,8 @@ def produce(
     for number in range(start, start + rounds):
         for key in range(KEYS):
             producer.produce(topic, key=f"key-{key}", value=f"value-{number}-" + "x" * 100)
+        if with_unique:
+            producer.produce(topic, key=f"only-{number}", value="x" * 100)
         producer.flush()
 
 
@@ -202,23 +212,45 @@ def test_a_log_that_has_rotted_is_set_aside_and_the_others_are_cleaned(
     assert len(failures) == 1
 
 
-def test_topics_are_deleted_and_trimmed_while_they_are_cleaned() -> None:
-    # So slow that it is at work for seconds after the last record, however long the producing takes.
-    slow = Broker({**SETTINGS, "log.cleaner.io.max.bytes.per.second": 40_000, "log.cleaner.threads": 2})
-    with slow:
-        slow.create_topic("deleted", config=COMPACTED)
-        slow.create_topic("kept", config={**COMPACTED, "cleanup.policy": "compact,delete"})
-        produce(slow, "kept")
-        produce(slow, "deleted")
-        directory = Path(slow.data_dir, "deleted-0")
-        eventually(lambda: any(directory.glob("*.cleaned")), "the cleaner did not begin")
-        admin = AdminClient({"bootstrap.servers": slow.bootstrap_servers})
-        for future in admin.delete_topics(["deleted"]).values():
-            future.result()
-        for result in admin.delete_records([TopicPartition("kept", 0, 500)]).values():
-            result.result()
-        found = consume(slow, "kept")
-        assert {key: value for _, key, value in found} == newest(ROUNDS)
-        assert all(offset >= 500 for offset, _, _ in found)
-        produce(slow, "kept", rounds=1, start=ROUNDS)
-        assert {key: value for _, key, value in consume(slow, "kept")} == newest(ROUNDS + 1)
+@pytest.mark.parametrize("start", [50, 500], ids=["within a segment", "over several segments"])
+def test_topics_are_deleted_and_trimmed_while_they_are_cleaned(
+    tmp_path: Path, start: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FaultyDisk()
+    disk.may_clean.clear()
+    # Where the cleaner stands must not depend on time: a slow producer would have every segment cleaned
+    # before the next is full, in passes too small for `log.cleaner.io.max.bytes.per.second` to slow down.
+    settings = {**SETTINGS, "log.cleaner.threads": 2, "log.retention.check.interval.ms": 50}
+    settings["log.initial.task.delay.ms"] = 0
+    with Broker(settings, data_dir=str(tmp_path), disk=disk) as held:
+        held.create_topic("deleted", config=COMPACTED)
+        held.create_topic("kept", config={**COMPACTED, "cleanup.policy": "compact,delete"})
+        produce(held, "kept", with_unique=True)
+        produce(held, "deleted")
+        try:
+            eventually(lambda: len(disk.held_passes) == 2, "the cleaner did not begin", timeout_s=120)
+            assert {Path(path).parent.name for path in disk.held_passes} == {"deleted-0", "kept-0"}
+            admin = AdminClient({"bootstrap.servers": held.bootstrap_servers})
+            for future in admin.delete_topics(["deleted"]).values():
+                future.result()
+            for result in admin.delete_records([TopicPartition("kept", 0, start)]).values():
+                result.result()
+            found = consume(held, "kept")
+            assert [offset for offset, _, _ in found] == [*range(start, (KEYS + 1) * ROUNDS)]
+            unique = {key for _, key, _ in found if key.startswith(b"only-")}
+            first = tmp_path / "kept-0" / f"{0:020}.log"
+            # The segment that is being cleaned goes, or its beginning is no longer part of the log.
+            eventually(lambda: first.exists() == (start == 50), "the segment was not removed", timeout_s=120)
+        finally:
+            disk.may_clean.set()
+        produce(held, "kept", rounds=1, start=ROUNDS)
+        eventually(
+            lambda: len(consume(held, "kept")) < KEYS * ROUNDS // 2, "the log was not cleaned", timeout_s=120
+        )
+        found = consume(held, "kept")
+        values = {key: value for _, key, value in found if key not in unique}
+        assert values == newest(ROUNDS + 1)
+        assert {key for _, key, _ in found if key not in values} == unique
+        assert all(offset >= start for offset, _, _ in found)
+        assert not (tmp_path / "deleted-0").exists()
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]

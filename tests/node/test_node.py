@@ -2,12 +2,13 @@
 
 import os
 import struct
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from riverlog.model.errors import ConfigError, ErrorCode, FormatError, RiverlogError
+from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.metadata import MetadataRequest
@@ -148,14 +149,24 @@ def test_requests_wait_for_memory_instead_of_taking_more_than_the_budget() -> No
         assert sorted(offsets) == list(range(8))
 
 
-def test_an_idle_node_writes_no_checkpoints(tmp_path: Path) -> None:
+def test_an_idle_node_writes_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    begin = LogDirectory.begin_checkpoint
+
+    def counted(directory: LogDirectory) -> Callable[[], None]:
+        nonlocal looks
+        looks += 1
+        return begin(directory)
+
+    monkeypatch.setattr(LogDirectory, "begin_checkpoint", counted)
     checkpoint = tmp_path / "replication-offset-checkpoint"
     settings = {"replica.high.watermark.checkpoint.interval.ms": 20}
     with Broker(settings, data_dir=str(tmp_path)) as broker, RawClient(broker) as client:
         client.produce_to_new_topic("orders")
         eventually(lambda: checkpoint.exists() and "orders 0 1" in checkpoint.read_text())
         written_ns = checkpoint.stat().st_mtime_ns
-        time.sleep(0.2)  # Ten times the interval, in which nothing is to happen.
+        seen = looks
+        eventually(lambda: looks >= seen + 5)
         assert checkpoint.stat().st_mtime_ns == written_ns
         client.produce("orders")
         eventually(lambda: "orders 0 2" in checkpoint.read_text())

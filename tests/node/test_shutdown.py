@@ -9,9 +9,9 @@ import pytest
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import ErrorCode
 from riverlog.node.node import Node
-from riverlog.replication.partition import NotWritten, Partition, Written
+from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.disk.local import LocalDisk
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
 from tests.broker.transaction_client import TransactionClient
@@ -50,10 +50,12 @@ class LateWriter:
             outcome = self._partition.append(
                 memoryview(bytearray(batch)), 1_700_000_000_000, for_all_replicas=True
             )
-            if isinstance(outcome, NotWritten):
+            if isinstance(outcome, AppendRefused):
                 self.refusal = outcome.error
             else:
-                assert outcome == Written(self._start + self.written, self._start + self.written + 1, None)
+                assert outcome == AppendedRecords(
+                    self._start + self.written, self._start + self.written + 1, None
+                )
                 self.written += 1
             await asyncio.sleep(0)
 

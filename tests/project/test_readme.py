@@ -8,8 +8,27 @@ from pathlib import Path
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_example_prints_all_that_was_produced_and_nothing_else(tmp_path: Path) -> None:
-    [example] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def examples() -> tuple[str, str]:
+    """Tests for pytest, and a program."""
+    tests, program = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    return tests, program
+
+
+def test_the_tests_pass_with_nothing_but_the_package(tmp_path: Path) -> None:
+    (tmp_path / "test_readme.py").write_text(examples()[0])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "2 passed" in done.stdout, done.stdout
+
+
+def test_the_program_prints_all_that_was_produced_and_nothing_else(tmp_path: Path) -> None:
+    _, example = examples()
     assert len(example.splitlines()) <= 20
     done = subprocess.run(
         [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, timeout=120

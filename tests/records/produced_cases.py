@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import cramjam
 
+from riverlog.model.config.log_config import TimestampType
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import HEADER_BYTES, read_header, set_crc, write_header
 from riverlog.records.builder import ControlType, NewRecord, build_batch, build_control_batch
 from riverlog.records.compression import Codec, compress
-from riverlog.records.rules import BatchRules, TimestampType
+from riverlog.records.rules import BatchRules
 
 HOUR_MS = 3_600_000
 CORRUPT = ErrorCode.CORRUPT_MESSAGE
@@ -26,8 +27,8 @@ OK = ErrorCode.NONE
 TOPICS = {
     "plain": BatchRules(),
     "compacted": BatchRules(compacted=True),
-    "append-time": BatchRules(timestamp_type=TimestampType.APPEND),
-    "compacted-append-time": BatchRules(compacted=True, timestamp_type=TimestampType.APPEND),
+    "append-time": BatchRules(timestamp_type=TimestampType.LOG_APPEND_TIME),
+    "compacted-append-time": BatchRules(compacted=True, timestamp_type=TimestampType.LOG_APPEND_TIME),
     "no-older-than-1h": BatchRules(timestamp_before_max_ms=HOUR_MS),
     "lz4": BatchRules(codec=Codec.LZ4),
     "uncompressed": BatchRules(codec=Codec.NONE),

@@ -20,13 +20,17 @@ from riverlog.records.compression import (
     DecompressedTooLargeError,
     DecompressionError,
     compress,
-    decompress,
+    decompress_after,
     has_linked_lz4_blocks,
 )
 
 MEGABYTE = 1024 * 1024
 XERIAL_HEADER = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
+
+
+def decompress(codec: Codec, data: bytes | bytearray, *, limit_bytes: int) -> bytes:
+    return bytes(decompress_after(b"", codec, data, limit_bytes=limit_bytes))
 
 
 @given(codec=st.sampled_from(Codec), data=st.binary(max_size=3000), times=st.integers(1, 100))
@@ -159,17 +163,17 @@ BOMBS: dict[str, tuple[Codec, Callable[[], bytes]]] = {
 
 MEASURE_PEAK = """
 import sys
-from riverlog.records.compression import Codec, DecompressedTooLargeError, decompress
+from riverlog.records.compression import Codec, DecompressedTooLargeError, decompress_after
 
 def peak_kb():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 packed = open(sys.argv[2], "rb").read()
-decompress(Codec.GZIP, bytes.fromhex("1f8b080000000000000303000000000000000000"), limit_bytes=10)
+decompress_after(b"", Codec.GZIP, bytes.fromhex("1f8b080000000000000303000000000000000000"), limit_bytes=10)
 before = peak_kb()
 try:
-    decompress(Codec[sys.argv[1]], packed, limit_bytes=int(sys.argv[3]))
+    decompress_after(b"", Codec[sys.argv[1]], packed, limit_bytes=int(sys.argv[3]))
 except DecompressedTooLargeError:
     print(peak_kb() - before)
 """

@@ -8,7 +8,7 @@ import pytest
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import crc_is_valid
 from riverlog.records.compression import Codec
-from riverlog.records.produced import first_batch_fault
+from riverlog.records.records_field import first_batch_fault
 from riverlog.records.validate import Accepted, BatchRules, Rejected, validate
 from tests.records.produced_cases import TOPICS, Case, cases
 

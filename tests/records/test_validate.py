@@ -8,6 +8,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riverlog.model.config.log_config import TimestampType
 from riverlog.model.errors import ErrorCode
 from riverlog.records import batch as batches
 from riverlog.records import validate as validation
@@ -15,7 +16,7 @@ from riverlog.records.batch import crc_is_valid, read_header
 from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
 from riverlog.records.record import Record, records_of
-from riverlog.records.validate import Accepted, BatchRules, Rejected, TimestampType, validate
+from riverlog.records.validate import Accepted, BatchRules, Rejected, validate
 from tests.records.produced_cases import TOPICS, edited
 
 NOW_MS = 1_800_000_000_000
@@ -75,7 +76,7 @@ def test_another_compression_keeps_everything_else(
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 40)
     assert header.is_transactional
     assert header.record_count == 3
-    appended = timestamp_type is TimestampType.APPEND
+    appended = timestamp_type is TimestampType.LOG_APPEND_TIME
     times = [NOW_MS if appended else fields[0] for fields in RECORDS]
     assert header.is_log_append_time is appended
     assert header.max_timestamp_ms == max(times)
@@ -109,7 +110,7 @@ def test_a_lying_max_timestamp_is_corrected_once_the_records_are_read() -> None:
 def test_the_brokers_time_is_stamped_without_decompressing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "plain_batch", None)
     data = bytearray(build_batch(RECORDS, codec=Codec.ZSTD))
-    answer = accepted(data, BatchRules(timestamp_type=TimestampType.APPEND))
+    answer = accepted(data, BatchRules(timestamp_type=TimestampType.LOG_APPEND_TIME))
     assert answer.data.obj is data
     assert answer.max_timestamp_ms == NOW_MS
     assert {record.timestamp_ms for record in records_of(data)} == {NOW_MS}

@@ -156,6 +156,17 @@ def test_the_command_says_what_it_cannot_replay(
     assert contents(broker, target) == []
 
 
+def test_a_replay_into_a_topic_that_does_not_exist_is_one_line_with_a_remedy(
+    path: str, spark_connect: str, tmp_path: Path
+) -> None:
+    with Broker({"auto.create.topics.enable": False}) as strict:
+        pipelines = Pipelines(tmp_path, strict.bootstrap_servers, spark_connect)
+        said = pipelines("replay", path, "--topic", "nowhere", code=1).stderr
+    assert "error: topic nowhere does not exist" in said
+    assert "create it with `riverlog topic create nowhere`" in said
+    assert len(said.splitlines()) <= 3, said
+
+
 def test_what_cannot_be_replayed_is_said(
     spark: SparkSession, broker: Broker, path: str, tmp_path: Path
 ) -> None:

@@ -38,7 +38,7 @@ def topics(broker: Broker) -> str:
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(log_retention_ms=-1) as running:
         yield running
 
 

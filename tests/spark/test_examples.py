@@ -145,5 +145,5 @@ def test_orders_meet_the_latest_word_on_their_customer(
 @pytest.fixture
 def broker() -> Iterable[Broker]:
     """One for each example: they use the same topic names."""
-    with Broker() as running:
+    with Broker(log_retention_ms=-1) as running:
         yield running

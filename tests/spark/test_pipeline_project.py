@@ -10,13 +10,13 @@ import pytest
 
 from riverlog.spark.pipelines import runner_lock, scaffold
 from riverlog.spark.pipelines.checkpoints import CheckpointStore, positions_in
+from riverlog.spark.pipelines.checks.file_checks import files_wrong_with
+from riverlog.spark.pipelines.checks.findings import Place
+from riverlog.spark.pipelines.checks.source_lines import place_of_text
 from riverlog.spark.pipelines.failures import PipelineError, ProjectNotFound, one_line
-from riverlog.spark.pipelines.file_checks import files_wrong_with
-from riverlog.spark.pipelines.findings import Place
 from riverlog.spark.pipelines.java import check_java, major_version
 from riverlog.spark.pipelines.progress import FlowProgress
 from riverlog.spark.pipelines.project import Project, SpecError, find, load
-from riverlog.spark.pipelines.source_lines import place_of_text
 from riverlog.spark.pipelines.sql_text import SqlDataset, datasets_in
 
 
@@ -99,6 +99,24 @@ def test_files_that_spark_cannot_read_are_found_without_it(tmp_path: Path) -> No
     assert ".py and .sql" in found["notes.txt"].message
 
 
+def test_triggers_that_python_sources_cannot_have_are_found_with_their_line(tmp_path: Path) -> None:
+    project = project_at(tmp_path, "libraries: [{glob: {include: flows/**}}]")
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "live.py").write_text(
+        "writer = frame.writeStream.trigger(processingTime='1 second')\n"
+        "writer.trigger(\n"
+        "    continuous='1 second'\n"
+        ")\n"
+        "writer.trigger(realTime='5 minutes')\n"
+        "elsewhere(continuous=True)\n"
+    )
+    continuous, real_time = files_wrong_with(project)
+    assert (continuous.place.short, real_time.place.short) == ("live.py:3", "live.py:5")
+    assert continuous.message.startswith("the continuous trigger is not open to sources and sinks in Python")
+    assert real_time.message.startswith("real-time mode is not open")
+    assert "processingTime" in continuous.remedy
+
+
 def test_the_second_runner_of_a_project_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     assert runner_lock.alive(tmp_path) is None
     code = (
@@ -179,19 +197,38 @@ def test_each_batch_is_counted_once_and_an_idle_report_is_none() -> None:
     assert progress.add(report(1, 5, 5))
     assert (progress.batches, progress.rows_in, progress.rows_out, progress.last_batch) == (2, 15, 14, 1)
     assert progress.positions == [{"orders": {0: 100}}]
+    progress.add({**report(2, 0, 0, ran=False), "sources": [{"numInputRows": 0, "endOffset": None}]})
+    assert progress.positions == [{"orders": {0: 100}}]
     assert progress.rows_per_second > 0
     assert not progress.is_dead_letters
     assert FlowProgress("dead", "dead_letters").is_dead_letters
 
 
-def test_datasets_of_sql_are_known_by_name() -> None:
+def test_datasets_of_sql_are_known_by_name_and_by_their_query() -> None:
     text = """
-    -- CREATE STREAMING TABLE not_me AS SELECT 1
-    CREATE OR REFRESH STREAMING TABLE `a`.b AS SELECT * FROM STREAM c;
+    -- CREATE STREAMING TABLE not_me AS SELECT 1;
+    CREATE OR REFRESH STREAMING TABLE `a`.b AS SELECT * FROM STREAM c WHERE d = ';--';
     create materialized view if not exists m as select 1;
-    CREATE TEMPORARY VIEW v AS SELECT 1;
+    CREATE TEMPORARY VIEW v AS SELECT 1 /* ; */ AS one;
+    CREATE STREAMING TABLE formatted USING parquet AS SELECT * FROM STREAM c;
+    CREATE STREAMING TABLE two AS SELECT * FROM STREAM c;
+    CREATE FLOW more AS INSERT INTO two BY NAME SELECT * FROM STREAM e
     """
-    assert datasets_in(text) == [SqlDataset("a.b", False), SqlDataset("m", False), SqlDataset("v", True)]
+    assert datasets_in(text) == [
+        SqlDataset("a.b", False, "SELECT * FROM STREAM c WHERE d = ';--'"),
+        SqlDataset("m", False),
+        SqlDataset("v", True, "SELECT 1 /* ; */ AS one"),
+        SqlDataset("formatted", False),
+        SqlDataset("two", False),
+    ]
+
+
+def test_what_a_query_in_sql_may_read_is_known_by_the_names_in_it() -> None:
+    dataset = SqlDataset("clean", False, "SELECT * FROM STREAM orders JOIN shop.`customers`")
+    assert dataset.reads("orders")
+    assert dataset.reads("spark_catalog.default.Customers")
+    assert not dataset.reads("order")
+    assert not SqlDataset("m", False).reads("orders")
 
 
 def test_the_line_of_a_text_is_looked_for_in_its_definition_first(tmp_path: Path) -> None:

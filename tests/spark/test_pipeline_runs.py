@@ -85,6 +85,7 @@ BROKERS = {"kafka.bootstrap.servers": "BOOTSTRAP"}
 dp.create_sink("fine", "riverlog", {**BROKERS, "topic": "third"})
 dp.create_sink("misspelt", "riverlog", {**BROKERS, "topik": "third"})
 dp.create_sink("wrong_value", "riverlog", {**BROKERS, "topic": "third", "deliveryGuarantee": "twice"})
+dp.create_sink("misspelt_kafka", "riverlog", {**BROKERS, "topic": "third", "kafka.batch.sice": "5"})
 dp.create_sink("nowhere", "riverlog", {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "third"})
 
 
@@ -162,6 +163,7 @@ def test_validate_finds_each_mistake_with_file_line_and_remedy(pipelines: Pipeli
         ('sf.col("valeu")', "`valeu` cannot be resolved", "column"),
         ("def bad_option", "startingOfsets", "startingOffsets"),
         ('"topik"', "option topik", "did you mean topic?"),
+        ('"kafka.batch.sice"', "option kafka.batch.sice", "did you mean kafka.batch.size?"),
         ('"twice"', "option deliveryGuarantee", "exactly-once"),
         ('"nowhere"', "127.0.0.1:1", "start the broker"),
         ("def no_value", "column value: this column is missing", "select"),
@@ -176,7 +178,7 @@ def test_validate_finds_each_mistake_with_file_line_and_remedy(pipelines: Pipeli
         assert there is not None, f"nothing at {text!r}: {found}"
         assert message in there["message"]
         assert remedy in (there["remedy"] or "")
-    assert len(found) == 12, found
+    assert len(found) == 13, found
 
 
 def test_run_tells_the_first_mistake_and_runs_nothing(pipelines: Pipelines) -> None:
@@ -213,6 +215,19 @@ dp.create_sink("shouted", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP", "
 @dp.append_flow(target="shouted")
 def shout():
     return spark.readStream.table("all_words").select(sf.upper("word").alias("value"))
+
+
+dp.create_sink("whispered", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP", "topic": "whispered"})
+
+
+@dp.append_flow(target="whispered")
+def whisper():
+    return spark.readStream.table("marked").select("value")
+"""
+IN_SQL = """\
+CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM all_words;
+CREATE TEMPORARY VIEW lower_words AS SELECT lower(word) AS word FROM STREAM all_words;
+CREATE STREAMING TABLE marked AS SELECT concat(word, '!') AS value FROM STREAM lower_words;
 """
 
 
@@ -221,7 +236,7 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
 ) -> None:
     at = broker.bootstrap_servers
     local = Pipelines(tmp_path, at, "local[2]")
-    for topic in ("words", "shouted"):
+    for topic in ("words", "shouted", "whispered"):
         broker.create_topic(topic)
     produce(at, "words", ["a", "b", "a"])
     directory = local.project(
@@ -231,16 +246,26 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
         '  spark.ui.enabled: "false"',
         '  spark.driver.memory: "1g"',
         f'  spark.sql.warehouse.dir: "{tmp_path / "warehouse"}"',
-        files={"more.sql": "CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM all_words;"},
+        files={"more.sql": IN_SQL},
     )
     with local.start("mixed") as runner:
         wait_for_values(at, "shouted", 3, runner)
         produce(at, "words", ["c"])
         assert sorted(wait_for_values(at, "shouted", 4, runner)) == ["A", "A", "B", "C"]
+        assert sorted(wait_for_values(at, "whispered", 4, runner)) == ["a!", "a!", "b!", "c!"]
+        metrics = (directory / "storage" / "_riverlog" / "metrics.prom").read_text()
         ended = runner.terminate()
     assert ended.code == 0, ended.stderr
     assert "counts is only triggered, every 60 s: a materialized view is made anew" in ended.stderr
     assert "total is only triggered, every 60 s: it is defined in SQL" in ended.stderr
+    assert "marked is only triggered" not in ended.stderr
     assert (directory / "storage" / "_riverlog" / "spark.log").exists()
+    assert 'riverlog_spark_rows_total{query="whisper"' in metrics
+    assert "query shout: batch 0" in (directory / "storage" / "_riverlog" / "progress.log").read_text()
     state = local("status", "mixed", "-o", "json").json
-    assert {each["target"] for each in state["flows"]} == {"shouted", "spark_catalog.default.all_words"}
+    assert {each["target"] for each in state["flows"]} == {
+        "shouted",
+        "whispered",
+        "spark_catalog.default.all_words",
+        "spark_catalog.default.marked",
+    }

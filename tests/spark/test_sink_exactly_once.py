@@ -1,16 +1,30 @@
 """Tasks and drivers that are repeated, overtaken, fenced or gone: nothing is lost or doubled."""
 
 import itertools
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from riverlog.client.cluster import Cluster
-from riverlog.client.transactions import abort_whoever_writes, list_open
+from riverlog.client.open_transactions import list_open
+from riverlog.client.transactions import fence_and_abort
 from riverlog.model.errors import RiverlogError
-from riverlog.spark.sink.commit import CheckpointRewound, EpochCommit, EpochLost, EpochUndecided
+from riverlog.spark.sink.commit import (
+    CheckpointRewound,
+    EpochCommit,
+    EpochLost,
+    EpochUndecided,
+    NameUsedBefore,
+)
 from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
 from riverlog.spark.sink.leftovers import abort_leftovers
+from riverlog.spark.sink.options import sink_options
+from riverlog.spark.sink.placement import RowRefused
 from riverlog.spark.sink.task_writer import Task, write_exactly_once
 from riverlog.spark.sink.writers import StreamWriter
 from riverlog.testing import Broker
@@ -32,7 +46,7 @@ class KilledAfterDecision(EpochCommit):
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(log_retention_ms=-1) as running:
         yield running
 
 
@@ -213,7 +227,7 @@ def test_an_epoch_is_not_decided_when_a_transaction_was_ended_by_hand(broker: Br
     told = [run_task(options, [b"a"], query=topic), run_task(options, [b"b"], query=topic, partition=1)]
     assert told[1].written is not None
     with Cluster(options.client) as cluster:
-        abort_whoever_writes(cluster, told[1].written.transactional_id)
+        fence_and_abort(cluster, told[1].written.transactional_id)
     with pytest.raises(EpochUndecided, match=f"epoch 0 of query {topic}"):
         run_commit(options, told)
     run_commit(options, [run_task(options, [b"a", b"b"], query=topic, run="run2")])
@@ -323,3 +337,129 @@ def test_without_two_phase_commit_a_transaction_that_timed_out_before_the_decisi
         patient = options_for(broker, "t")
         run_commit(patient, [run_task(patient, [b"a"], query="q", run="run2")])
         assert values_of(broker, "t") == {b"a": 1}
+
+
+def named_write(broker: Broker, name: str, run: str, batch: Any, topic: str | None = None) -> None:
+    """A `df.write` with this writeId and one task."""
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "writeId": name}
+    options = sink_options(given if topic is None else {**given, "topic": topic}, is_stream=False)
+    told = write_exactly_once(options, Task(f"write-{name}", run, 0, 0, 0, may_be_repeated=True), [batch])
+    with Cluster(options.client) as cluster:
+        EpochCommit(cluster, told.identity, told.run, 0, [told], is_stream=False).commit()
+
+
+@pytest.mark.parametrize("in_column", [False, True])
+def test_the_name_of_a_write_to_one_topic_is_refused_for_another_topic(
+    broker: Broker, topic: str, in_column: bool
+) -> None:
+    other = f"{topic}-other"
+    broker.create_topic(other)
+
+    def write(run: str, to: str) -> None:
+        if in_column:
+            named_write(broker, topic, run, rows([b"a"], topic=[to]))
+        else:
+            named_write(broker, topic, run, rows([b"a"]), to)
+
+    write("run1", topic)
+    with pytest.raises(
+        NameUsedBefore, match=rf"rows for {topic}; this one has rows for {other}\. Nothing was"
+    ):
+        write("run2", other)
+    write("run3", topic)
+    assert values_of(broker, topic) == {b"a": 1}
+    assert values_of(broker, other) == {}
+
+
+def test_a_repeated_write_with_another_number_of_rows_is_warned_about(
+    broker: Broker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    named_write(broker, topic, "run1", rows([b"a", b"b"]), topic)
+    named_write(broker, topic, "run2", rows([b"a", b"b"]), topic)
+    assert "was done before" not in caplog.text
+    named_write(broker, topic, "run3", rows([b"a", b"b", b"c"]), topic)
+    assert f"write write-{topic} was done before, with 2 rows; this time it has 3" in caplog.text
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_a_topic_that_the_broker_creates_by_itself_is_created_by_the_first_row(broker: Broker) -> None:
+    for number in range(10):
+        name = f"made-by-the-sink-{number}"
+        options = options_for(broker, name)
+        run_commit(options, [run_task(options, [b"a"], query=name)])
+        assert values_of(broker, name) == {b"a": 1}
+
+
+def test_a_topic_that_nobody_creates_is_named_with_a_remedy() -> None:
+    with (
+        Broker({"auto.create.topics.enable": False}) as strict,
+        pytest.raises(RowRefused, match="nowhere does not exist; create it with `riverlog topic"),
+    ):
+        run_task(options_for(strict, "nowhere"), [b"a"], query="q")
+
+
+def test_the_command_ends_what_a_dead_query_has_left(broker: Broker, topic: str) -> None:
+    options = options_for(broker, topic)
+    run_task(options, [b"lost"], query=topic)
+    told = run_task(options, [b"kept"], query=topic, run="run2")
+    with Cluster(options.client) as cluster, pytest.raises(Killed):
+        commit_of(cluster, [told], commit_class=KilledAfterDecision).commit()
+    command = [str(Path(sys.executable).with_name("riverlog")), "pipeline", "abort-leftovers", topic]
+    command += ["-b", broker.bootstrap_servers]
+
+    def outcomes() -> list[str]:
+        done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=True)
+        return [each["outcome"] for each in json.loads(done.stdout)]
+
+    assert outcomes() == ["committed", "aborted"]
+    assert outcomes() == []
+    assert open_transactions(broker, topic) == set()
+    assert values_of(broker, topic) == {b"kept": 1}
+
+
+class Counting(EpochCommit):
+    """Counts the requests of each commit."""
+
+    asked: ClassVar[list[int]] = []
+
+    def commit(self) -> None:
+        count = 0
+        use = self.cluster.use
+
+        def counted(*args: Any) -> Any:
+            nonlocal count
+            count += 1
+            return use(*args)
+
+        self.cluster.use = counted  # type: ignore[method-assign, assignment]
+        EpochCommit.commit(self)
+        self.asked.append(count)
+
+
+def test_a_driver_takes_over_once_and_decides_its_later_epochs_with_four_requests_and_a_sweep(
+    broker: Broker, topic: str
+) -> None:
+    options = options_for(broker, topic)
+    Counting.asked.clear()
+    with Cluster(options.client) as cluster:
+        for epoch in range(4):
+            told = run_task(options, [b"%d" % epoch], query=topic, epoch=epoch)
+            commit_of(cluster, [told], epoch, Counting).commit()
+    assert values_of(broker, topic) == {b"%d" % epoch: 1 for epoch in range(4)}
+    # Describe, decide, conclude, end; then the brokers and what each of them has open.
+    assert Counting.asked[2:] == [6, 6]
+
+
+def test_a_driver_that_was_overtaken_between_epochs_cannot_decide_any_more(
+    broker: Broker, topic: str
+) -> None:
+    options = options_for(broker, topic)
+    run_commit(options, [run_task(options, [b"0"], query=topic)])
+    first = run_task(options, [b"first"], query=topic, epoch=1)
+    abort_leftovers(broker.bootstrap_servers, f"{topic}-somebody-else")
+    second = run_task(options, [b"second"], query=topic, run="run2", epoch=1)
+    run_commit(options, [second], epoch=1)
+    with pytest.raises(RiverlogError):
+        run_commit(options, [first], epoch=1)
+    assert values_of(broker, topic) == {b"0": 1, b"second": 1}
+    assert open_transactions(broker, topic) == set()

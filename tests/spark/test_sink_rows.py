@@ -224,6 +224,8 @@ def test_columns_that_cannot_be_written_are_named_with_a_remedy(columns: StructT
         ({"kafka.batch.size": "none"}, "kafka.batch.size: 'none' is not a number"),
         ({"writeId": ""}, "writeId: is empty"),
         ({"writeId": "w", "deliveryGuarantee": "at-least-once"}, "of no use with at-least-once"),
+        ({"topik": "t"}, "option topik: is not known; did you mean topic?"),
+        ({"deliveryGuarante": "at-least-once"}, "did you mean deliveryGuarantee?"),
         ({"acceptLostEpoch": "last"}, "acceptLostEpoch: 'last' is not a number"),
         ({"kafka.key.serializer": "x"}, "kafka.key.serializer: cannot be set"),
         ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol"),

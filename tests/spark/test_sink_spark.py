@@ -11,7 +11,7 @@ from pyspark.sql.functions import rand
 from pyspark.sql.streaming.query import StreamingQuery
 
 from riverlog.client.cluster import Cluster
-from riverlog.client.transactions import list_open
+from riverlog.client.open_transactions import list_open
 from riverlog.records.murmur2 import partition_for_key
 from riverlog.testing import Broker
 from tests.spark.sink_parts import messages_of, options_for, read_committed, values_of

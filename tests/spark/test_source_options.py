@@ -5,6 +5,7 @@ import pytest
 from riverlog.model.ids import TopicPartition
 from riverlog.model.network import Address
 from riverlog.spark.connection import OptionError
+from riverlog.spark.source.java_pattern import topic_matcher
 from riverlog.spark.source.options import (
     Assign,
     SourceOptions,
@@ -57,6 +58,24 @@ def test_topics_are_selected_by_name_pattern_or_partition() -> None:
     assert batch_options({**SERVERS, "assign": '{"t": [0]}'}).selection == Assign((T0,))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("orders", ["eu.orders", "orders", "orders-1"]),
+        ("^orders$", ["orders"]),
+        (r"orders\z", ["eu.orders", "orders"]),
+        (r"\Qeu.\E", ["eu.orders"]),
+        (r"^(?<first>o)rd\w*-\p{Digit}", ["orders-1"]),
+        (r"[\p{Digit}.]", ["eu.orders", "orders-1"]),
+        (r"(?i)^ORDERS", ["orders", "orders-1"]),
+        (r"^or\P{Upper}*+$", ["orders", "orders-1"]),
+    ],
+)
+def test_a_pattern_is_a_java_pattern_that_is_found_anywhere_in_a_name(pattern: str, found: list[str]) -> None:
+    matches = topic_matcher(pattern)
+    assert [name for name in ("eu.orders", "orders", "orders-1", "other") if matches(name)] == found
+
+
 def test_kafka_settings_reach_the_client() -> None:
     options = batch_options(
         {
@@ -95,6 +114,8 @@ def test_a_delay_is_read_with_its_unit(text: str, seconds: float) -> None:
         ({"subscribe": "t", "assign": '{"t":[0]}'}, "subscribe and assign are given together"),
         ({"subscribe": " , "}, "option subscribe: names no topic"),
         ({"subscribePattern": "a("}, "option subscribePattern"),
+        ({"subscribePattern": "[a-z&&[^b]]"}, "classes inside of classes are not supported"),
+        ({"subscribePattern": r"\p{IsGreek}"}, r"\p{IsGreek} is not supported"),
         ({"assign": '{"t": 0}'}, "option assign"),
         ({"subscribe": "t", "startingOffsets": "soon"}, "use earliest, latest, group:NAME or JSON"),
         ({"subscribe": "t", "startingOffsets": '{"t": {"0": -3}}'}, "-3 for t-0 is no offset"),
@@ -112,6 +133,7 @@ def test_a_delay_is_read_with_its_unit(text: str, seconds: float) -> None:
         ({"subscribe": "t", "startingOfsets": "earliest"}, "did you mean startingOffsets"),
         ({"subscribe": "t", "kafka.auto.offset.reset": "earliest"}, "set startingOffsets"),
         ({"subscribe": "t", "kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit: cannot be set"),
+        ({"subscribe": "t", "kafka.isolation.levl": "x"}, "did you mean kafka.isolation.level?"),
         ({"subscribe": "t", "kafka.key.deserializer": "x"}, "always binary"),
         ({"subscribe": "t", "kafka.security.protocol": "SSL"}, "kafka.security.protocol"),
         ({"subscribe": "t", "kafka.isolation.level": "x"}, "read_uncommitted, read_committed"),
@@ -138,6 +160,7 @@ def test_the_least_of_a_batch_is_not_more_than_the_most() -> None:
 
 
 def test_settings_without_an_effect_are_warned_about(caplog: pytest.LogCaptureFixture) -> None:
-    batch(maxOffsetsPerTrigger="8", **{"kafka.sasl.mechanism": "PLAIN"})
+    batch(maxOffsetsPerTrigger="8", **{"kafka.sasl.mechanism": "PLAIN", "kafka.fetch.min.bytes": "1"})
     assert "maxOffsetsPerTrigger has no effect on a batch read" in caplog.text
     assert "kafka.sasl.mechanism has no effect" in caplog.text
+    assert "kafka.fetch.min.bytes has no effect" in caplog.text

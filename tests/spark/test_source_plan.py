@@ -1,29 +1,13 @@
-"""Splits, limits and filters, without a cluster."""
+"""Splits, shares of tasks and limits, without a cluster."""
 
-from datetime import UTC, datetime
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringStartsWith,
-)
 
 from riverlog.model.ids import TopicPartition
 from riverlog.spark.source.places import from_json, to_json
 from riverlog.spark.source.plan import Range, Split, limited, plan_splits
-from riverlog.spark.source.push_down import Bounds, push_down
 from riverlog.spark.source.running_query import name_in
+from riverlog.spark.source.shares import Piece, Share, plan_shares
 
 A, B, C = (TopicPartition("t", index) for index in range(3))
 
@@ -91,61 +75,64 @@ def test_offsets_are_written_as_spark_writes_them() -> None:
     assert from_json(written) == {A: 3, B: 7}
 
 
-@pytest.mark.parametrize(
-    ("condition", "taken"),
-    [
-        (EqualTo(("partition",), 1), [B]),
-        (Not(EqualTo(("partition",), 1)), [A, C]),
-        (In(("partition",), (0, 2)), [A, C]),
-        (GreaterThan(("partition",), 0), [B, C]),
-        (LessThanOrEqual(("partition",), 0), [A]),
-        (EqualTo(("topic",), "u"), []),
-        (StringStartsWith(("topic",), "t"), [A, B, C]),
-    ],
-)
-def test_conditions_on_partitions_are_taken_over(condition: Filter, taken: list[TopicPartition]) -> None:
-    pushed, left = push_down([condition])
-    assert left == []
-    assert [at for at in (A, B, C) if pushed.takes(at)] == taken
+def bounds_of(piece: Piece, start: int, end: int) -> tuple[int, int]:
+    part = piece.of(Range(piece.at, start, end))
+    return part.start, part.end
 
 
-def test_a_range_of_offsets_is_taken_over() -> None:
-    pushed, left = push_down(
-        [GreaterThanOrEqual(("offset",), 3), LessThan(("offset",), 8), IsNotNull(("offset",))]
+def read_by(
+    shares: list[Share], partitions: list[TopicPartition], start: int, end: int
+) -> list[tuple[TopicPartition, int]]:
+    """Every offset that some task reads."""
+    return sorted(
+        (piece.at, offset)
+        for share in shares
+        for piece in share.pieces(partitions)
+        for offset in range(*bounds_of(piece, start, end))
     )
-    assert left == []
-    assert pushed.within(Range(A, 0, 100)) == Range(A, 3, 8)
-    assert pushed.within(Range(A, 9, 100)).size == 0
-    only, _ = push_down([EqualTo(("offset",), 5)])
-    assert only.within(Range(A, 0, 100)) == Range(A, 5, 6)
 
 
-def test_a_time_narrows_and_is_looked_at_again() -> None:
-    condition = GreaterThan(("timestamp",), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
-    pushed, left = push_down([condition])
-    assert left == [condition]
-    assert pushed.timestamps_us == Bounds(1_000_001)
+def test_each_partition_has_a_task_even_while_it_is_empty() -> None:
+    shares = plan_shares([Range(A, 0, 10), Range(B, 5, 5)])
+    assert [share.piece for share in shares] == [Piece(A), Piece(B)]
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        EqualTo(("value",), b"x"),
-        EqualTo(("partition",), None),
-        In(("partition",), (0, None)),
-        Not(In(("partition",), (0, None))),
-        Not(EqualTo(("offset",), 5)),
-        In(("offset",), (5, 6)),
-        IsNull(("topic",)),
-        EqualTo(("headers", "key"), "x"),
-        GreaterThan(("timestamp",), datetime(1970, 1, 1)),
-    ],
+def test_only_the_first_and_the_last_piece_of_a_partition_are_open() -> None:
+    shares = plan_shares([Range(A, 2, 11)], max_records=3)
+    assert [share.piece for share in shares] == [Piece(A, None, 5), Piece(A, 5, 8), Piece(A, 8, None)]
+
+
+def test_there_is_a_task_for_what_comes_when_nothing_is_there() -> None:
+    [share] = plan_shares([])
+    assert list(share.pieces([A, B])) == [Piece(A), Piece(B)]
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=3),
+    st.sets(st.sampled_from([*(TopicPartition("t", n) for n in range(6)), TopicPartition("u", 0)])),
+    st.none() | st.integers(1, 9),
+    st.none() | st.integers(1, 5),
+    st.tuples(st.integers(0, 20), st.integers(0, 30)),
 )
-def test_what_cannot_be_kept_exactly_stays_with_spark(condition: Filter) -> None:
-    pushed, left = push_down([condition])
-    assert left == [condition]
-    assert pushed.takes(A)
-    assert pushed.within(Range(A, 0, 100)) == Range(A, 0, 100)
+def test_tasks_planned_once_read_each_offset_once_whatever_there_is_later(
+    sizes: list[int],
+    later: set[TopicPartition],
+    least: int | None,
+    most: int | None,
+    bounds: tuple[int, int],
+) -> None:
+    ranges = [Range(TopicPartition("t", index), 0, size) for index, size in enumerate(sizes)]
+    shares = plan_shares(ranges, min_partitions=least, max_records=most)
+    start, end = bounds[0], sum(bounds)
+    there = sorted(later)
+    assert read_by(shares, there, start, end) == [(at, n) for at in there for n in range(start, end)]
+
+
+def test_a_task_that_looks_later_takes_nothing_from_one_that_looked_before() -> None:
+    shares = plan_shares([Range(A, 0, 1), Range(TopicPartition("u", 0), 0, 1)])
+    before, after = [A, TopicPartition("u", 0)], [A, B, C, TopicPartition("u", 0)]
+    known = {piece.at for piece in [*shares[0].pieces(before), *shares[1].pieces(after)]}
+    assert known >= set(before)
 
 
 def test_the_name_of_a_query_is_found_in_the_description_of_its_jobs() -> None:

@@ -132,3 +132,18 @@ def test_loss_ends_the_query_with_the_offsets_that_are_gone(
         StreamingQueryException, match="offsets from 5 on of partition 0 of topic gone cannot be read"
     ):
         query.awaitTermination(120)
+
+
+def test_a_topic_made_anew_while_the_query_was_stopped_ends_its_first_batch(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topic("anew")
+    put(broker, "anew", numbered(0, 5))
+    frame = stream(spark, broker, subscribe="anew", startingOffsets="earliest")
+    assert start(frame, Collected(), tmp_path, "anew-query", availableNow=True).awaitTermination(120)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics(["anew"])["anew"].result(10)
+    broker.create_topic("anew")
+    put(broker, "anew", numbered(0, 9))
+    with pytest.raises(StreamingQueryException, match=r"topic anew .*made anew while the query was stopped"):
+        start(frame, Collected(), tmp_path, "anew-query", availableNow=True).awaitTermination(120)

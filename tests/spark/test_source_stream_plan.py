@@ -3,6 +3,7 @@
 import pickle
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from pyspark_riverlog import DefaultSource
 from riverlog.client.cluster import ClusterUnreachable
+from riverlog.spark.source import stream_plan
 from riverlog.spark.source.data_loss import DataLoss
 from riverlog.spark.source.places import OffsetJson
 from riverlog.spark.source.positions import UnknownTopicError
@@ -126,11 +128,46 @@ def test_min_offsets_per_trigger_waits_for_more(broker: Broker, topic: str) -> N
     assert stream.latestOffset(offsets(topic, 0, 0), limit) != offsets(topic, 11, 10)
 
 
-def test_max_trigger_delay_ends_the_wait(broker: Broker, topic: str) -> None:
+def test_a_new_query_begins_with_what_is_there_however_little(broker: Broker, topic: str) -> None:
+    stream = reader(broker, subscribe=topic, startingOffsets="earliest", minOffsetsPerTrigger=100)
+    first = stream.latestOffset(stream.initialOffset(), ReadMinRows(100))
+    assert first == offsets(topic, 10, 10)
+    put(broker, topic, ["not enough for a second batch"])
+    assert stream.latestOffset(first, ReadMinRows(100)) == first
+
+
+def test_a_deleted_beginning_is_passed_in_one_batch(broker: Broker, topic: str) -> None:
+    delete_before(broker, topic, 8)
+    lax = reader(broker, subscribe=topic, failOnDataLoss="false", maxOffsetsPerTrigger=4)
+    start = offsets(topic, 0, 10)
+    put(broker, topic, numbered(20, 30))
+    end = lax.latestOffset(start, ReadMaxRows(4))
+    assert end == offsets(topic, 12, 10)
+    assert read(lax, start, end) == [*numbered(8, 10), *numbered(20, 22)]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("subscribe", "{}"), ("subscribePattern", "^{}$"), ("assign", '{{"{}": [0]}}')]
+)
+def test_a_topic_that_is_not_asked_for_any_more_is_told_as_that(
+    broker: Broker, topic: str, option: str, value: str
+) -> None:
+    broker.create_topic(f"{topic}-other")
+    stream = reader(broker, **{option: value.format(f"{topic}-other")})
+    complaint = f"partition 0 of topic {topic} .* option {option} does not name it any more; put it back"
+    with pytest.raises(DataLoss, match=complaint):
+        stream.latestOffset(offsets(topic, 3, 3), ALL)
+
+
+def test_max_trigger_delay_ends_the_wait(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = time.monotonic()
+    monkeypatch.setattr(stream_plan, "time", SimpleNamespace(monotonic=lambda: now_s))
     stream = reader(broker, subscribe=topic, minOffsetsPerTrigger=5, maxTriggerDelay="300ms")
     start = offsets(topic, 9, 9)
     assert stream.latestOffset(start, ReadMinRows(5)) == start
-    time.sleep(0.3)
+    now_s += 0.29
+    assert stream.latestOffset(start, ReadMinRows(5)) == start
+    now_s += 0.02
     assert stream.latestOffset(start, ReadMinRows(5)) == offsets(topic, 10, 10)
 
 
@@ -264,6 +301,42 @@ def test_a_topic_made_anew_is_loss_even_when_it_is_longer(broker: Broker, topic:
     eventually(lambda: lax.latestOffset(start, ALL) == offsets(topic, 3, 12))
     end = offsets(topic, 3, 12)
     assert read(lax, start, end)[:3] == numbered(0, 3)
+
+
+def test_a_topic_made_anew_while_the_query_was_stopped_is_found_by_its_id(broker: Broker, topic: str) -> None:
+    group = f"group-of-{topic}"
+    first = reader(broker, subscribe=topic, kafka_group_id=group, startingOffsets="earliest")
+    end = first.latestOffset(first.initialOffset(), ALL)
+    first.commit(end)
+    unchanged = reader(broker, subscribe=topic, kafka_group_id=group)
+    assert unchanged.latestOffset(end, ALL) == end
+    delete_topic(broker, topic)
+    broker.create_topic(topic, 2)
+    put(broker, topic, numbered(0, 30))
+    put(broker, topic, numbered(30, 60), partition=1)
+    complaint = f"offsets from 10 on of partition 0 of topic {topic} .*made anew while the query was stopped"
+    for _ in range(2):
+        strict = reader(broker, subscribe=topic, kafka_group_id=group)
+        with pytest.raises(DataLoss, match=complaint):
+            strict.latestOffset(end, ALL)
+        with pytest.raises(DataLoss, match=complaint):
+            strict.partitions(end, offsets(topic, 30, 30))
+    lax = reader(broker, subscribe=topic, kafka_group_id=group, failOnDataLoss="false")
+    later = lax.latestOffset(end, ALL)
+    lax.commit(later)
+    after = reader(broker, subscribe=topic, kafka_group_id=group)
+    assert after.latestOffset(later, ALL) == later == offsets(topic, 30, 30)
+
+
+def test_a_new_query_does_not_look_at_what_another_one_has_left_in_its_group(
+    broker: Broker, topic: str
+) -> None:
+    before = reader(broker, subscribe=topic, kafka_group_id=f"shared-{topic}")
+    before.latestOffset(before.initialOffset(), ALL)
+    delete_topic(broker, topic)
+    broker.create_topic(topic, 2)
+    new = reader(broker, subscribe=topic, kafka_group_id=f"shared-{topic}")
+    assert new.latestOffset(new.initialOffset(), ALL) == offsets(topic, 0, 0)
 
 
 def test_a_topic_that_is_not_there_is_named(broker: Broker) -> None:

@@ -1,11 +1,11 @@
 """What must hold of every log, whatever happened to it: found violations as text, none when all is well."""
 
 from riverlog.model.disk import Disk
-from riverlog.storage.batch_scan import scan_batches
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.leader_epochs import LeaderEpochs
-from riverlog.storage.log import Log
-from riverlog.storage.producer_state import ProducerStates, end_marker
+from riverlog.storage.log.batch_scan import scan_batches
+from riverlog.storage.log.leader_epochs import LeaderEpochs
+from riverlog.storage.log.log import Log
+from riverlog.storage.producers.state import ProducerStates, end_marker
 
 ProducerDump = dict[int, tuple[int, tuple[tuple[int, ...], ...], int, int, int | None]]
 
@@ -48,8 +48,8 @@ def violations(log: Log, disk: Disk) -> list[str]:
         found.append(
             f"producer state {dump_producers(log.producers)} is not a replay's {dump_producers(states)}"
         )
-    if epochs.entries != log.leader_epochs:
-        found.append(f"leader epochs {log.leader_epochs} are not a replay's {epochs.entries}")
+    if epochs.entries != log.state.epochs.entries:
+        found.append(f"leader epochs {log.state.epochs.entries} are not a replay's {epochs.entries}")
     if not log.log_start_offset <= log.last_stable_offset <= log.high_watermark <= log.log_end_offset:
         found.append("log start <= last stable <= high watermark <= log end does not hold")
     return found

@@ -1,5 +1,6 @@
 """Making batches and logs for the tests of the storage layer, on any disk."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,13 @@ from riverlog.records.builder import ControlType, build_batch, build_control_bat
 from riverlog.records.compression import Codec
 from riverlog.records.record import Record, records_of
 from riverlog.records.rules import Accepted
-from riverlog.storage.log import Appended, Log, LogRead, Origin
+from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.disk.open_files import OpenFiles
+from riverlog.storage.log.appends import Appended, Origin
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.opening import LogEnvironment, LogToOpen
+from riverlog.storage.log.segment_list import LogRead
+from riverlog.storage.log.syncing import LogSync
 
 PARTITION = TopicPartition("orders", 0)
 DIRECTORY = "/data/orders-0"
@@ -78,14 +85,22 @@ def marker(
 
 
 def open_log(
-    disk: Disk, clock: ManualClock | None = None, *, directory: str = DIRECTORY, **options: Any
+    disk: Disk,
+    clock: ManualClock | None = None,
+    *,
+    directory: str = DIRECTORY,
+    config: LogConfig | None = None,
+    clean: bool = False,
+    open_files: OpenFiles | None = None,
+    request_sync: Callable[[LogSync], None] | None = None,
+    **known: Any,
 ) -> Log:
     if not disk.exists("/data") and directory == DIRECTORY:
         disk.make_directories("/data")
         disk.sync_directory("/")
-    options.setdefault("config", LogConfig())
-    options.setdefault("clean", False)
-    return Log.open(directory, PARTITION, disk=disk, clock=clock or ManualClock(), **options)
+    environment = LogEnvironment.at(directory, disk, clock or ManualClock(), open_files)
+    environment.request_sync = request_sync
+    return Log(LogToOpen(directory, PARTITION, config or LogConfig(), is_clean=clean, **known), environment)
 
 
 def append(
@@ -94,6 +109,12 @@ def append(
     outcome = log.append(accepted, leader_epoch=leader_epoch, origin=origin)
     assert isinstance(outcome, Appended), outcome
     return outcome
+
+
+def remove_deleted(directory: LogDirectory, now_ms: int) -> None:
+    """Here and now."""
+    if (removal := directory.begin_removal(now_ms)) is not None:
+        removal()
 
 
 def slice_bytes(read: object) -> bytes:

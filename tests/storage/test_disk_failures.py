@@ -7,10 +7,11 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.storage.log import Log, Origin
+from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
-from tests.storage.logs import PARTITION, append, batch, marker, open_log, values
+from tests.storage.logs import PARTITION, append, batch, marker, open_log, remove_deleted, values
 from tests.storage.scenarios import TOPIC_ID, open_directory
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -85,9 +86,9 @@ def test_retention_makes_room_on_a_full_disk() -> None:
     log = directory.get(PARTITION)
     assert log is not None
     taken = fill(log, disk)
-    log.set_high_watermark(log.log_end_offset)
-    assert directory.apply_retention(0) > 0
-    directory.remove_deleted(1 << 60)
+    log.state.set_high_watermark(log.log_end_offset)
+    assert sum(directory.retention_steps(0)) > 0
+    remove_deleted(directory, 1 << 60)
     append(log, batch(b"room", producer_id=1, epoch=0, sequence=taken))
     assert log.log_end_offset == taken + 1
 
@@ -129,12 +130,12 @@ def test_a_failed_fsync_is_fatal_and_moves_nothing(error: int) -> None:
     append(log, batch(b"a"))
     disk.fail("sync", error)
     with pytest.raises(StorageError, match="fsync"):
-        log.flush()
+        log.sync.flush()
     assert log.flushed_offset == 0
     assert not directory.is_online
     syncs = disk.counts["sync"]
     with pytest.raises(StorageError):
-        log.flush()
+        log.sync.flush()
     assert disk.counts["sync"] == syncs
     directory.close()
     assert not disk.exists("/data/.kafka_cleanshutdown")

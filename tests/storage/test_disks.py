@@ -1,13 +1,12 @@
 """The real and the simulated disk behave alike; the simulated one also loses what a real one may lose."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 
 from riverlog.model.disk import Disk
-from riverlog.storage.local_disk import LocalDisk
+from riverlog.storage.disk.local import LocalDisk
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 
 
@@ -32,7 +31,8 @@ def test_what_is_written_is_read(place: tuple[Disk, str]) -> None:
     file.truncate(2)
     file.datasync()
     assert disk.read(f"{root}/file") == b"he"
-    assert os.pread(file.fileno(), 10, 0) == b"he"
+    assert (file.is_warm(0, 2), file.is_warm(1, 2)) == (True, False), "a file ends where it ends"
+    assert (file.read_if_warm(2, 0), file.read_if_warm(2, 1)) == (b"he", None)
     file.close()
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.files.meta_properties import read_meta_properties
+from riverlog.storage.files.partition_metadata import encode_uuid, write_topic_id
 from riverlog.storage.inspect import (
     Finding,
     dump_batches,
@@ -21,13 +24,11 @@ from riverlog.storage.inspect import (
     dump_transactions,
     verify,
 )
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.log import Log, Origin
-from riverlog.storage.meta_properties import read_meta_properties
-from riverlog.storage.partition_metadata import encode_uuid, write_topic_id
-from riverlog.storage.producer_snapshot import decode_snapshot
+from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.log import Log
+from riverlog.storage.producers.snapshot import decode_snapshot
 from tests.storage.checks import dump_producers, replayed
-from tests.storage.logs import START_MS, ManualClock, accept, append, batch, read_all
+from tests.storage.logs import START_MS, accept, append, batch, open_log, read_all
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CONFIG = LogConfig(index_interval_bytes=200, segment_index_bytes=1000)
@@ -37,14 +38,8 @@ SEGMENTS = ("00000000000000000000", "00000000000000000123")
 def open_copy(tmp_path: Path, name: str, *, clean: bool, recovery_point: int = 0) -> Log:
     directory = tmp_path / "gold-0"
     shutil.copytree(FIXTURES / name, directory)
-    return Log.open(
-        str(directory),
-        TopicPartition("gold", 0),
-        config=CONFIG,
-        disk=LocalDisk(),
-        clock=ManualClock(),
-        clean=clean,
-        recovery_point=recovery_point,
+    return open_log(
+        LocalDisk(), directory=str(directory), config=CONFIG, clean=clean, recovery_point=recovery_point
     )
 
 
@@ -53,14 +48,14 @@ def open_copy(tmp_path: Path, name: str, *, clean: bool, recovery_point: int = 0
 )
 def test_a_log_of_kafka_opens_with_everything_in_it(tmp_path: Path, name: str, clean: bool) -> None:
     log = open_copy(tmp_path, name, clean=clean)
-    assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (0, 136, 2)
-    assert log.leader_epochs == ((0, 0),)
+    assert (log.log_start_offset, log.log_end_offset, len(log.segments)) == (0, 136, 2)
+    assert log.state.epochs.entries == ((0, 0),)
     records = read_all(log)
     assert [record.offset for record in records] == list(range(136))
     assert records[0].value == b"none-0-0 " * 10
     assert records[119].value == b"zstd-7-2 " * 10
     assert records[0].headers == (("h", b"x"),)
-    log.set_high_watermark(136)
+    log.state.set_high_watermark(136)
     assert log.last_stable_offset == 136
     assert log.aborted_transactions(0, 136) == _aborted()
     assert {producer for producer, _ in log.producers} == {producer for producer, _ in replayed(log)[0]}
@@ -93,9 +88,7 @@ def test_recovery_rebuilds_the_index_files_that_kafka_wrote(tmp_path: Path) -> N
 def test_appending_what_kafka_appended_writes_the_same_files(tmp_path: Path) -> None:
     """Fed with Kafka's batches one by one, the log and index files are Kafka's to the byte."""
     disk = LocalDisk()
-    log = Log.open(
-        str(tmp_path / "gold-0"), TopicPartition("gold", 0), config=CONFIG, disk=disk, clock=ManualClock()
-    )
+    log = open_log(disk, directory=str(tmp_path / "gold-0"), config=CONFIG)
     for segment in SEGMENTS:
         data = (FIXTURES / "kafka-clean" / f"{segment}.log").read_bytes()
         for found in dump_batches(disk, str(FIXTURES / "kafka-clean" / f"{segment}.log")):

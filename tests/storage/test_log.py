@@ -6,7 +6,8 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import read_header, walk
 from riverlog.records.compression import Codec
-from riverlog.storage.log import LogRead, OffsetOutOfRange, Origin, Refused
+from riverlog.storage.log.appends import OffsetOutOfRange, Origin, Refused
+from riverlog.storage.log.segment_list import LogRead
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
 from tests.storage.logs import (
@@ -94,7 +95,7 @@ def test_a_full_segment_rolls_and_reads_go_across() -> None:
     log = open_log(SimulatedDisk(), config=SMALL)
     for number in range(50):
         append(log, batch(b"%03d" % number * 20))
-    assert log.segment_count > 3
+    assert len(log.segments) > 3
     assert [offset for offset, _ in values(log)] == list(range(50))
     assert all(segment.size_bytes <= 1000 for segment in log.segments)
 
@@ -104,7 +105,7 @@ def test_a_segment_rolls_by_the_time_of_its_records() -> None:
     log = open_log(SimulatedDisk(), clock, config=LogConfig(segment_ms=1000))
     append(log, batch(b"a", timestamp_ms=START_MS))
     append(log, batch(b"b", timestamp_ms=START_MS + 1000))
-    assert log.segment_count == 1
+    assert len(log.segments) == 1
     append(log, batch(b"c", timestamp_ms=START_MS + 1001))
     assert [segment.base_offset for segment in log.segments] == [0, 2]
 
@@ -113,7 +114,7 @@ def test_jitter_rolls_earlier() -> None:
     log = open_log(SimulatedDisk(), config=LogConfig(segment_ms=1000, segment_jitter_ms=1000))
     append(log, batch(b"a", timestamp_ms=START_MS))
     append(log, batch(b"b", timestamp_ms=START_MS + 999))
-    assert log.segment_count == 2
+    assert len(log.segments) == 2
 
 
 def test_a_segment_rolls_when_its_index_is_full() -> None:
@@ -121,7 +122,7 @@ def test_a_segment_rolls_when_its_index_is_full() -> None:
     for _ in range(40):
         append(log, batch(b"a"))
     assert all(segment.index.count <= 10 for segment in log.segments)
-    assert log.segment_count >= 4
+    assert len(log.segments) >= 4
 
 
 def test_a_segment_rolls_when_a_relative_offset_would_overflow() -> None:
@@ -150,7 +151,7 @@ def test_replicated_batches_keep_their_offsets_and_epochs() -> None:
     data = slice_bytes(leader.read(0, max_bytes=10_000, end_offset=3))
     append(follower, accept(data), leader_epoch=-1, origin=Origin.REPLICATION)
     assert values(follower) == values(leader)
-    assert follower.leader_epochs == leader.leader_epochs == ((1, 0), (4, 1))
+    assert follower.state.epochs.entries == leader.state.epochs.entries == ((1, 0), (4, 1))
     again = follower.append(accept(data), leader_epoch=-1, origin=Origin.REPLICATION)
     assert isinstance(again, Refused)
 
@@ -204,11 +205,11 @@ def test_truncation_removes_the_end_and_what_was_derived_from_it() -> None:
     log = open_log(disk, config=SMALL)
     for number in range(40):
         append(log, batch(b"%d" % number, producer_id=1, epoch=0, sequence=number), leader_epoch=number // 10)
-    log.set_high_watermark(40)
-    log.truncate_to(15)
+    log.state.set_high_watermark(40)
+    log.cutting.truncate_to(15)
     assert log.log_end_offset == log.high_watermark == 15
     assert [offset for offset, _ in values(log)] == list(range(15))
-    log.flush()
+    log.sync.flush()
     assert violations(log, disk) == []
     append(log, batch(b"again", producer_id=1, epoch=0, sequence=15), leader_epoch=9)
     assert values(log)[-1] == (15, b"again")
@@ -219,7 +220,7 @@ def test_a_log_can_begin_again_at_any_offset() -> None:
     log = open_log(disk, config=SMALL)
     for _ in range(20):
         append(log, batch(b"a"))
-    log.truncate_fully_and_start_at(1000)
+    log.cutting.truncate_fully_and_start_at(1000)
     assert (log.log_start_offset, log.log_end_offset) == (1000, 1000)
     append(log, batch(b"b"))
     assert values(log) == [(1000, b"b")]
@@ -231,7 +232,7 @@ def test_slices_stay_readable_after_their_file_was_evicted_and_deleted() -> None
     log = open_log(SimulatedDisk(), config=SMALL)
     append(log, batch(b"a"))
     read = log.read(0, max_bytes=100, end_offset=1)
-    log.truncate_fully_and_start_at(5)
+    log.cutting.truncate_fully_and_start_at(5)
     assert next(iter(walk(slice_bytes(read))))[1].base_offset == 0
 
 
@@ -244,3 +245,48 @@ def test_reading_needs_no_disk_access_at_the_tail() -> None:
     log.read(9, max_bytes=100, end_offset=10)
     assert disk.counts.get("read", 0) == before
     assert len(read_all(log)) == 10
+
+
+def test_an_epoch_that_began_at_the_end_goes_with_a_truncation_to_it() -> None:
+    """A leader that wrote nothing in its epoch must not disagree with the next one for ever (KAFKA-10706)."""
+    log = open_log(SimulatedDisk())
+    append(log, batch(b"a"), leader_epoch=1)
+    log.state.assign_leader_epoch(3)
+    assert list(log.state.epochs.entries) == [(1, 0), (3, 1)]
+    log.cutting.truncate_to(1)
+    assert list(log.state.epochs.entries) == [(1, 0)]
+    log.state.assign_leader_epoch(3)
+    log.cutting.truncate_to(5)
+    assert (list(log.state.epochs.entries), log.log_end_offset) == ([(1, 0)], 1)
+    append(log, batch(b"b"), leader_epoch=2)
+    assert list(log.state.epochs.entries) == [(1, 0), (2, 1)]
+
+
+def test_what_a_leader_took_is_stored_whatever_the_size_of_a_segment() -> None:
+    """The leader may have had larger segments (KAFKA-9617)."""
+    leader, disk = open_log(SimulatedDisk()), SimulatedDisk()
+    follower = open_log(disk, config=SMALL)
+    for value in (b"a", b"x" * 3000, b"b" * 400, b"c" * 400, b"d" * 400, b"y" * 2000, b"e"):
+        append(leader, batch(value), leader_epoch=2)
+    data = slice_bytes(leader.read(0, max_bytes=100_000, end_offset=7))
+    assert len(data) > SMALL.segment_bytes
+    append(follower, accept(data), origin=Origin.REPLICATION)
+    assert values(follower) == values(leader)
+    assert follower.log_end_offset == 7
+    for segment in follower.segments:
+        batches = segment.next_offset - segment.base_offset
+        assert segment.size_bytes <= SMALL.segment_bytes or batches == 1
+    follower.close()
+    assert values(open_log(disk, config=SMALL)) == values(leader)
+
+
+def test_of_replicated_batches_that_do_not_follow_one_another_none_is_written() -> None:
+    leader, follower = open_log(SimulatedDisk()), open_log(SimulatedDisk(), config=SMALL)
+    for value in (b"x" * 2000, b"y" * 2000):
+        append(leader, batch(value), leader_epoch=2)
+    first, second = (
+        slice_bytes(leader.read(offset, max_bytes=1, end_offset=offset + 1)) for offset in range(2)
+    )
+    outcome = follower.append(accept(first + second + first), leader_epoch=-1, origin=Origin.REPLICATION)
+    assert isinstance(outcome, Refused)
+    assert follower.log_end_offset == 0

@@ -7,9 +7,9 @@ import pytest
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DirectoryInUseError, FormatError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
-from riverlog.storage.log_directory import LogDirectory
+from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.testing.simulated_disk import SimulatedDisk
-from tests.storage.logs import PARTITION, ManualClock, append, batch, values
+from tests.storage.logs import PARTITION, ManualClock, append, batch, remove_deleted, values
 from tests.storage.scenarios import CONFIG, TOPIC_ID, open_directory
 
 MARKER = "/data/.kafka_cleanshutdown"
@@ -35,7 +35,7 @@ def with_records(
     assert log is not None
     for number in range(count):
         append(log, batch(b"%d" % number))
-    log.set_high_watermark(count)
+    log.state.set_high_watermark(count)
     return directory
 
 
@@ -130,7 +130,7 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
     gone = [name for name in disk.list("/data") if name.endswith("-delete")]
     assert len(gone) == 1
     assert read is not None
-    directory.remove_deleted(1 << 60)
+    remove_deleted(directory, 1 << 60)
     assert not disk.exists(f"/data/{gone[0]}")
     directory.create(PARTITION, UUID(int=8))
     fresh = directory.get(PARTITION)
@@ -144,10 +144,10 @@ def test_a_sync_that_comes_too_late_for_a_deleted_partition_harms_nothing() -> N
     log = directory.get(PARTITION)
     assert log is not None
     append(log, batch(b"unsynced"))
-    task = log.begin_sync()
+    task = log.sync.begin()
     directory.delete(PARTITION)
     task.run()
-    log.finish_sync(task)
+    log.sync.finish(task)
     assert directory.is_online
     assert log.flushed_offset == 0
 
@@ -159,7 +159,7 @@ def test_a_deletion_that_a_crash_interrupted_is_finished_later() -> None:
     disk.kill()
     directory = reopened(disk)
     assert len(directory) == 0
-    directory.remove_deleted(1)
+    remove_deleted(directory, 1)
     assert not [name for name in disk.list("/data") if name.endswith("-delete")]
 
 
@@ -175,12 +175,12 @@ def test_a_roll_writes_the_recovery_point_so_that_a_crash_scans_one_segment() ->
     directory = with_records(disk, 40)
     log = directory.get(PARTITION)
     assert log is not None
-    assert log.segment_count > 3
-    base = log.active_base_offset
+    assert len(log.segments) > 3
+    base = log.state.segments.active.base_offset
     disk.kill()
     recovered = reopened(disk).get(PARTITION)
     assert recovered is not None
-    assert recovered.recovery_point == base
+    assert recovered.flushed_offset == base
     assert len(values(recovered)) == 40
 
 
@@ -190,7 +190,7 @@ def test_retention_reaches_logs_that_nobody_opened() -> None:
     directory = with_records(disk, 40, config=config)
     directory.close()
     directory = open_directory(disk, config=config)
-    assert directory.apply_retention(10**15) > 0
+    assert sum(directory.retention_steps(10**15)) > 0
     assert directory.opened() == []
     log = directory.get(PARTITION)
     assert log is not None
@@ -202,8 +202,8 @@ def test_log_start_and_high_watermark_survive_in_checkpoints() -> None:
     directory = with_records(disk, 10)
     log = directory.get(PARTITION)
     assert log is not None
-    log.delete_records(4)
-    log.set_high_watermark(7)
+    log.cutting.delete_records(4)
+    log.state.set_high_watermark(7)
     directory.checkpoint()
     disk.kill()
     log = reopened(disk).get(PARTITION)
@@ -219,7 +219,7 @@ def test_an_older_checkpoint_never_replaces_a_newer_one() -> None:
     assert log is not None
     older = directory.begin_checkpoint()
     append(log, batch(b"c"))
-    log.set_high_watermark(3)
+    log.state.set_high_watermark(3)
     newer = directory.begin_checkpoint()
     newer()
     older()

@@ -9,7 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from riverlog.model.config.slices import LogConfig
 from riverlog.records.batch import walk
 from riverlog.records.compression import Codec
-from riverlog.storage.log import Log, LogRead, OffsetOutOfRange
+from riverlog.storage.log.appends import OffsetOutOfRange
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.segment_list import LogRead
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
 from tests.storage.logs import START_MS, ManualClock, append, batch, open_log, read_all, slice_bytes
@@ -64,11 +66,11 @@ class LogModel(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        self.log.roll()
+        self.log.sync.roll()
 
     @rule(clean=st.booleans(), seed=st.integers(min_value=0, max_value=1000))
     def restart(self, clean: bool, seed: int) -> None:
-        point = self.log.recovery_point
+        point = self.log.flushed_offset
         if clean:
             self.log.close()
             point = self.end
@@ -83,11 +85,11 @@ class LogModel(RuleBasedStateMachine):
             recovery_point=point,
             log_start_offset=self.start,
         )
-        self.log.set_high_watermark(self.end)
+        self.log.state.set_high_watermark(self.end)
 
     @rule()
     def flush(self) -> None:
-        self.log.flush()
+        self.log.sync.flush()
         assert self.log.flushed_offset == self.end
 
     @precondition(lambda self: self.end > self.start)
@@ -95,7 +97,7 @@ class LogModel(RuleBasedStateMachine):
     def truncate(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(min_value=self.start, max_value=self.end))
         starts = {record.offset: record.batch_start for record in self.sent}
-        self.log.truncate_to(offset)
+        self.log.cutting.truncate_to(offset)
         # A batch is never split, so the log ends where the batch that holds the offset begins.
         self.end = starts.get(offset, self.end)
         self.start = min(self.start, self.end)
@@ -105,8 +107,8 @@ class LogModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(min_value=self.start, max_value=self.end))
-        self.log.set_high_watermark(self.end)
-        assert self.log.delete_records(offset) == offset
+        self.log.state.set_high_watermark(self.end)
+        assert self.log.cutting.delete_records(offset) == offset
         self.start = offset
 
     @rule(data=st.data(), max_bytes=st.integers(min_value=0, max_value=1500))

@@ -8,12 +8,13 @@ import pytest
 from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.ids import NodeId
-from riverlog.storage.log import Duplicate, Log
-from riverlog.storage.log_directory import LogDirectory
-from riverlog.storage.log_move import LogMove, settle_moves
+from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.directory.log_move import LogMove, settle_moves
+from riverlog.storage.log.appends import Duplicate
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.checks import dump_producers, violations
-from tests.storage.logs import PARTITION, ManualClock, append, batch, values
+from tests.storage.logs import PARTITION, ManualClock, append, batch, read_all, values
 from tests.storage.scenarios import CONFIG, TOPIC_ID, Life
 
 PATHS = ("/a", "/b")
@@ -88,7 +89,7 @@ class MovedLife(Life):
         for number in range(rounds):
             self._round(log, number)
             if synced:
-                log.flush()
+                log.sync.flush()
             self.acknowledged = log.log_end_offset
             if move is None:
                 move = node.move()
@@ -97,7 +98,7 @@ class MovedLife(Life):
             else:
                 log, move = finish(move), None
             if number == rounds // 2:
-                log.set_high_watermark(log.log_end_offset)
+                log.state.set_high_watermark(log.log_end_offset)
                 node.close()
                 self.acknowledged = log.log_end_offset
                 node = Node(disk)
@@ -141,22 +142,24 @@ def with_records(node: Node, number: int = 20) -> Log:
     log = node.log()
     for each in range(number):
         append(log, batch(b"%d" % each * 20, producer_id=5, epoch=0, sequence=each))
-    log.set_high_watermark(number)
+    log.state.set_high_watermark(number)
     return log
 
 
 def test_the_moved_log_is_the_same_to_producers_and_readers() -> None:
     node = Node(SimulatedDisk())
     log = with_records(node)
-    log.assign_leader_epoch(3)
-    log.delete_records(7)
-    before = values(log), log.leader_epochs, dump_producers(log.producers), log.high_watermark
+    log.state.assign_leader_epoch(3)
+    log.cutting.delete_records(7)
+    before = values(log), log.state.epochs.entries, dump_producers(log.producers), log.high_watermark
     moved = finish(node.move())
-    moved.assign_leader_epoch(3)  # As whoever leads does with a log that it opens: no record shows it yet.
+    moved.state.assign_leader_epoch(
+        3
+    )  # As whoever leads does with a log that it opens: no record shows it yet.
     assert moved.directory == "/b/orders-0"
     assert (
         values(moved),
-        moved.leader_epochs,
+        moved.state.epochs.entries,
         dump_producers(moved.producers),
         moved.high_watermark,
     ) == before
@@ -171,7 +174,7 @@ def test_producers_whose_records_are_gone_are_still_known_after_a_move_and_a_res
     disk = SimulatedDisk()
     node = Node(disk)
     log = with_records(node)
-    log.delete_records(20)
+    log.cutting.delete_records(20)
     assert values(finish(node.move())) == []
     node.close()
     log = Node(disk).log()
@@ -215,6 +218,22 @@ def test_a_full_disk_under_the_copy_leaves_the_log_where_it_is() -> None:
     assert [offset for offset, _ in values(finish(node.move()))] == list(range(21))
 
 
+def test_a_log_with_damage_is_not_moved_and_keeps_what_lies_behind_it() -> None:
+    disk = SimulatedDisk()
+    node = Node(disk)
+    log = with_records(node)
+    node.close()
+    damaged, behind = log.segments[1], log.segments[2].base_offset
+    disk.open(damaged.log.path).pwrite(b"\x7f\xff\xff\xff", 8)
+    node = Node(disk)
+    move = node.move()
+    with pytest.raises(StorageError, match=f"offset {damaged.base_offset}"):
+        finish(move)
+    move.give_up()
+    assert [record.offset for record in read_all(node.log(), start=behind)] == list(range(behind, 20))
+    assert list(node.second.futures) == []
+
+
 def test_a_copy_whose_original_is_deleted_stops() -> None:
     node = Node(SimulatedDisk())
     with_records(node)
@@ -229,10 +248,10 @@ def test_compaction_waits_for_the_end_of_a_move() -> None:
     config = LogConfig(segment_bytes=700, cleanup_policies=frozenset({CleanupPolicy.COMPACT}))
     node = Node(SimulatedDisk(), config)
     log = with_records(node)
-    log.flush()
+    log.sync.flush()
     move = node.move()
     segments = log.segments[:1]
-    cleaned = log.open_cleaned(0, buffer_max=1000)
+    cleaned = log.replacement.open_cleaned(0, buffer_max=1000)
     cleaned.finish([])
-    assert not log.replace_segments(segments, cleaned)
-    assert not finish(move).is_moving
+    assert not log.replacement.replace_segments(segments, cleaned)
+    assert not finish(move).replacement.is_moving

@@ -3,11 +3,10 @@
 import pytest
 
 from riverlog.records import batch as batches
-from riverlog.storage import guarded_disk
-from riverlog.storage.durable_log import DurableLog
-from riverlog.storage.guarded_disk import GuardedFile
-from riverlog.storage.producer_state import ProducerStates
-from riverlog.storage.syncing import SyncTask
+from riverlog.storage.disk import guarded as guarded_disk
+from riverlog.storage.disk.guarded import GuardedFile
+from riverlog.storage.log.syncing import LogSync, SyncTask
+from riverlog.storage.producers.state import ProducerStates
 from tests.storage.scenarios import (
     changes_in,
     flipped_bit_faults,
@@ -53,7 +52,7 @@ def test_without_the_deduplication_a_retry_is_not_answered(monkeypatch: pytest.M
 def test_without_the_replay_producer_state_is_wrong_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     last = changes_in(written_life)
     assert not any(kill_faults(after) for after in range(last // 2, last, 11))
-    monkeypatch.setattr("riverlog.storage.loading.replay_producers", lambda *args, **kwargs: None)
+    monkeypatch.setattr("riverlog.storage.log.loading.replay_producers", lambda *args, **kwargs: None)
     assert any(kill_faults(after) for after in range(last // 2, last, 11))
 
 
@@ -61,15 +60,15 @@ def test_without_the_sync_of_rolled_segments_acknowledged_records_are_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     last = changes_in(overlapping_life)
-    finish_sync = DurableLog.finish_sync
+    finish = LogSync.finish
 
-    def forgetful(log: DurableLog, task: SyncTask) -> None:
-        finish_sync(log, task)
-        log._unsynced = ()
+    def forgetful(sync: LogSync, task: SyncTask) -> None:
+        finish(sync, task)
+        sync.unsynced = ()
 
-    monkeypatch.setattr(DurableLog, "finish_sync", forgetful)
+    monkeypatch.setattr(LogSync, "finish", forgetful)
     assert any(
         power_cut_faults(after, seed, overlapping_life)
         for after in range(last // 4, last, 3)
-        for seed in range(3)
+        for seed in range(8)
     )

@@ -4,14 +4,15 @@ import os
 from pathlib import Path
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.open_files import Files, LazyFile, OpenFiles
+from riverlog.storage.disk.damage import DamageReports
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.disk.open_files import Files, LazyFile, OpenFiles
 from tests.storage.logs import append, batch, open_log, slice_bytes, values
 
 
 def lazy_files(tmp_path: Path, count: int, limit: int) -> tuple[OpenFiles, list[LazyFile]]:
     open_files = OpenFiles(limit)
-    files = Files(LocalDisk(), open_files)
+    files = Files(LocalDisk(), open_files, DamageReports())
     return open_files, [LazyFile(str(tmp_path / str(number)), files) for number in range(count)]
 
 
@@ -56,7 +57,7 @@ def test_a_log_of_many_segments_works_with_two_open_files(tmp_path: Path) -> Non
     log = open_log(LocalDisk(), directory=str(tmp_path / "log-0"), config=config, open_files=open_files)
     for number in range(60):
         append(log, batch(b"value-%d" % number * 3))
-    assert log.segment_count > 5
+    assert len(log.segments) > 5
     assert [offset for offset, _ in values(log)] == list(range(60))
     assert open_descriptors(tmp_path) <= 2
     read = log.read(0, max_bytes=100, end_offset=60)

@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.storage.log import Appended, Duplicate, Log, Origin, Refused
+from riverlog.storage.log.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, replayed
 from tests.storage.logs import START_MS, ManualClock, append, batch, marker, open_log
@@ -127,17 +128,17 @@ class ProducerModel(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        self.log.roll()
+        self.log.sync.roll()
 
     @rule(how=st.sampled_from(["clean", "kill", "power"]), seed=st.integers(min_value=0, max_value=99))
     def restart(self, how: str, seed: int) -> None:
-        point = self.log.recovery_point
+        point = self.log.flushed_offset
         if how == "clean":
             self.log.close()
             point = self.log.log_end_offset
         elif how == "power":
-            self.log.flush()
-            point = self.log.recovery_point
+            self.log.sync.flush()
+            point = self.log.flushed_offset
         if how == "kill":
             self.disk.kill()
         else:
@@ -149,7 +150,7 @@ class ProducerModel(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         assert dump_producers(self.log.producers) == dump_producers(replayed(self.log)[0])
-        self.log.set_high_watermark(self.log.log_end_offset)
+        self.log.state.set_high_watermark(self.log.log_end_offset)
         open_since = [
             known.transaction_start
             for known in self.producers.values()

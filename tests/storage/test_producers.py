@@ -4,9 +4,10 @@ import pytest
 
 from riverlog.model.config.slices import DAY_MS, LogConfig
 from riverlog.model.errors import CorruptLogError, ErrorCode
-from riverlog.storage.log import Appended, Duplicate, Log, Origin, Refused
-from riverlog.storage.producer_snapshot import decode_snapshot, encode_snapshot
-from riverlog.storage.producer_state import ProducerStates
+from riverlog.storage.log.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.log.log import Log
+from riverlog.storage.producers.snapshot import decode_snapshot, encode_snapshot
+from riverlog.storage.producers.state import ProducerStates
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, replayed
 from tests.storage.logs import START_MS, ManualClock, accept, append, batch, marker, open_log, slice_bytes
@@ -76,11 +77,11 @@ def test_an_open_transaction_holds_the_last_stable_offset_until_its_end_is_repli
     append(log, batch(b"plain"))
     append(log, batch(b"open", producer_id=1, epoch=0, sequence=0, transactional=True))
     append(log, batch(b"plain"))
-    log.set_high_watermark(3)
+    log.state.set_high_watermark(3)
     assert (log.last_stable_offset, log.high_watermark) == (1, 3)
     append(log, marker(1, commit=True), origin=Origin.COORDINATOR)
     assert log.last_stable_offset == 1
-    log.set_high_watermark(4)
+    log.state.set_high_watermark(4)
     assert log.last_stable_offset == 4
     assert log.aborted_transactions(0, 4) == []
 
@@ -97,7 +98,7 @@ def test_an_aborted_transaction_is_found_by_the_range_it_touches() -> None:
     assert log.aborted_transactions(4, 5) == []
     log.close()
     log = open_log(disk, clean=True)
-    log.set_high_watermark(5)
+    log.state.set_high_watermark(5)
     assert log.aborted_transactions(0, 5) == [(1, 0)]
     assert log.last_stable_offset == 2
 
@@ -145,8 +146,8 @@ def test_a_silent_producer_is_forgotten_but_not_one_with_a_transaction_open() ->
     log = open_log(SimulatedDisk(), clock, config=LogConfig(producer_id_expiration_ms=DAY_MS))
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0))
     append(log, batch(b"a", producer_id=2, epoch=0, sequence=0, transactional=True))
-    assert log.expire_producers(START_MS + DAY_MS - 1) == 0
-    assert log.expire_producers(START_MS + DAY_MS) == 1
+    assert log.state.expire_producers(START_MS + DAY_MS - 1) == 0
+    assert log.state.expire_producers(START_MS + DAY_MS) == 1
     assert send(log, 1, 0, 9, 1)[0] is NONE
     assert send(log, 2, 0, 9, 1)[0] is GAP
 

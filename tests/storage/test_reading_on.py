@@ -5,10 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.storage.index_files import OffsetIndex
-from riverlog.storage.log import Log, LogRead
-from riverlog.storage.open_files import Files, OpenFiles
-from riverlog.storage.segment_list import SegmentList
+from riverlog.storage.disk.damage import DamageReports
+from riverlog.storage.disk.open_files import Files, OpenFiles
+from riverlog.storage.files.index_files import OffsetIndex
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.segment_list import LogRead, SegmentList
 from riverlog.testing.simulated_disk import SimulatedDisk, SimulatedFile
 from tests.storage.logs import batch, open_log
 
@@ -18,7 +19,7 @@ CONFIG = LogConfig(segment_bytes=14_000, index_interval_bytes=300)
 
 def read_afresh(log: Log, offset: int, max_bytes: int, end_offset: int, one: bool) -> LogRead:
     """The same read by somebody who remembers nothing."""
-    segments = SegmentList(log._segments)
+    segments = SegmentList(log.segments)
     return segments.read(offset, max_bytes=max_bytes, end_offset=end_offset, at_least_one_batch=one)
 
 
@@ -32,7 +33,7 @@ def test_what_was_cut_off_and_written_anew_is_read_anew() -> None:
     fill(log, [30] * 300)
     before = log.read(10, max_bytes=2_000, end_offset=log.log_end_offset)
     assert isinstance(before, LogRead)
-    log.truncate_to(6)
+    log.cutting.truncate_to(6)
     fill(log, [32] * 300)
     found = log.read(before.upper_offset, max_bytes=2_000, end_offset=log.log_end_offset)
     assert found == read_afresh(log, before.upper_offset, 2_000, log.log_end_offset, True)
@@ -64,10 +65,10 @@ def test_every_read_finds_what_a_stranger_finds(
             case "append":
                 fill(log, [number % 120] * number)
             case "truncate":
-                log.truncate_to(max(log.log_start_offset, log.log_end_offset - number))
+                log.cutting.truncate_to(max(log.log_start_offset, log.log_end_offset - number))
             case "delete":
-                log.set_high_watermark(log.log_end_offset)
-                log.delete_records(min(log.log_start_offset + number, log.log_end_offset))
+                log.state.set_high_watermark(log.log_end_offset)
+                log.cutting.delete_records(min(log.log_start_offset + number, log.log_end_offset))
             case "jump":
                 readers[number % 4] = number
         end = max(log.log_end_offset - behind, 0)
@@ -89,7 +90,7 @@ def test_every_read_finds_what_a_stranger_finds(
 def test_reading_on_costs_one_read_of_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(SimulatedDisk(), config=LogConfig(index_interval_bytes=300))
     fill(log, [100] * 3_000)
-    log.roll()
+    log.sync.roll()
     positions: list[int] = []
     pread = SimulatedFile.pread
 
@@ -121,7 +122,7 @@ def test_reading_on_costs_one_read_of_the_disk(monkeypatch: pytest.MonkeyPatch) 
     )
 )
 def test_an_index_that_changes_is_never_answered_from_an_old_page(changes: list[tuple[str, int]]) -> None:
-    index = OffsetIndex("/index", Files(SimulatedDisk(), OpenFiles()))
+    index = OffsetIndex("/index", Files(SimulatedDisk(), OpenFiles(), DamageReports()))
     entries: list[tuple[int, int]] = []
     age = 0
     for change, number in changes:
@@ -139,22 +140,26 @@ def test_an_index_that_changes_is_never_answered_from_an_old_page(changes: list[
                 index.keep(number)
         for target in (number, number + 1, entries[-1][0] if entries else 0):
             assert index.floor(target, 0) == sum(offset <= target for offset, _ in entries) - 1
-            assert index.position_for(target) == max((at for of, at in entries if of <= target), default=0)
-            assert index.position_before(target) == max((at for _, at in entries if at <= target), default=0)
+            assert (index.entry_for(target) or (0, 0))[1] == max(
+                (at for of, at in entries if of <= target), default=0
+            )
+            assert (index.entry_before(target) or (0, 0))[1] == max(
+                (at for _, at in entries if at <= target), default=0
+            )
 
 
 def test_the_pages_of_all_indexes_are_bounded_and_go_with_their_index() -> None:
-    files = Files(SimulatedDisk(), OpenFiles())
+    files = Files(SimulatedDisk(), OpenFiles(), DamageReports())
     indexes = [OffsetIndex(f"/index-{number}", files) for number in range(300)]
     for index in indexes:
         index.append(1, 10)
         index.append(3, 30)
         index.save()
-        assert index.position_for(2) == 10
+        assert (index.entry_for(2) or (0, 0))[1] == 10
     assert len(files.open_files.pages) == 256
     for index in indexes:
-        assert index.position_for(3) == 30
+        assert (index.entry_for(3) or (0, 0))[1] == 30
         index.forget()
-        assert index.position_for(0) == 0
+        assert (index.entry_for(0) or (0, 0))[1] == 0
         index.forget()
     assert len(files.open_files.pages) == 0

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.records.batch import patch
-from riverlog.storage import names
+from riverlog.storage.files import names
 from riverlog.storage.inspect import Finding, dump_batches, verify
-from riverlog.storage.log import Origin
+from riverlog.storage.log.appends import Origin
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, violations
 from tests.storage.logs import DIRECTORY, START_MS, accept, append, batch, open_log, values
@@ -62,16 +62,16 @@ def test_only_segments_after_the_recovery_point_are_scanned() -> None:
     log = open_log(disk, config=SMALL)
     for number in range(40):
         append(log, batch(b"value-%02d" % number * 3))
-    log.flush()
-    point = log.recovery_point
-    assert log.segment_count > 4
+    log.sync.flush()
+    point = log.flushed_offset
+    assert len(log.segments) > 4
     first, last = log.segments[0].log.path, log.segments[-1].log.path
     disk.kill()
     disk.flip_bit(first, 70 * 8)
     before = disk.counts.get("read", 0)
     log = open_log(disk, config=SMALL, recovery_point=point)
     assert log.log_end_offset == 40
-    assert disk.counts.get("read", 0) - before < 4 * log.segment_count
+    assert disk.counts.get("read", 0) - before < 4 * len(log.segments)
     disk.kill()
     disk.flip_bit(last, 70 * 8)
     assert open_log(disk, config=SMALL, recovery_point=point).log_end_offset < 40
@@ -114,7 +114,7 @@ def test_a_segment_behind_a_hole_is_dropped_unless_compaction_made_the_hole() ->
         for number in range(20):
             append(log, batch(b"value-%02d" % number * 3))
         first = log.segments[0]
-        end, count = first.next_offset, log.segment_count
+        end, count = first.next_offset, len(log.segments)
         last = max(found.position for found in dump_batches(disk, first.log.path))
         disk.kill()
         disk.open(first.log.path).truncate(last)
@@ -197,7 +197,7 @@ def test_a_recovery_point_past_the_end_of_the_log_does_no_harm() -> None:
     append(log, batch(b"a"))
     disk.kill()
     log = open_log(disk, recovery_point=500)
-    assert (log.log_end_offset, log.recovery_point) == (1, 1)
+    assert (log.log_end_offset, log.flushed_offset) == (1, 1)
 
 
 def test_a_batch_larger_than_a_chunk_of_the_scan_is_recovered_whole() -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,102 @@ def test_stopping_leaves_no_thread_and_no_descriptor() -> None:
 def test_asking_a_stopped_broker_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(RuntimeError, match="start"):
         _ = Broker().bootstrap_servers
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda broker: broker.bootstrap_servers,
+        lambda broker: broker.data_dir,
+        lambda broker: broker.node,
+        lambda broker: broker.create_topic("orders"),
+        lambda broker: broker.produce("orders", "x"),
+        lambda broker: broker.consume("orders"),
+        lambda broker: broker.committed("group"),
+        lambda broker: broker.account(),
+    ],
+)
+def test_use_before_the_start_is_one_clear_error(use: Callable[[Broker], object]) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"^The broker is not running. Call start\(\), or use it in a with"
+    ):
+        use(Broker())
+
+
+def test_settings_are_checked_before_anything_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for wrong in ({"num.partitionz": 3}, {"num.partitions": "many"}, {"listeners": "nonsense"}):
+        with pytest.raises(ConfigError):
+            Broker(wrong)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_data_directory_is_a_string_or_a_path(tmp_path: Path, kind: Callable[[Path], str | Path]) -> None:
+    with Broker(data_dir=kind(tmp_path / "data")) as broker:
+        assert broker.data_dir == str(tmp_path / "data")
+    assert (tmp_path / "data" / "meta.properties").exists()
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "broker.kill()", "1 / 0"])
+def test_nothing_is_left_by_a_process_that_never_stops_its_broker(tmp_path: Path, end: str) -> None:
+    code = f"""
+from riverlog.testing import Broker
+broker = Broker().start()
+broker.create_topic("orders")
+broker.produce("orders", "x")
+print(broker.data_dir)
+{end}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.startswith(str(tmp_path))
+    assert not list(tmp_path.iterdir())
+    assert bool(done.stderr) is (end == "1 / 0")
+
+
+def test_its_repr_tells_address_topics_and_sizes() -> None:
+    broker = Broker()
+    assert repr(broker) == "<Broker, not running>"
+    with broker:
+        assert repr(broker) == f"<Broker at {broker.bootstrap_servers}, no topics>"
+        broker.create_topic("orders", partitions=3)
+        broker.produce("orders", b"x" * 2000)
+        assert re.fullmatch(
+            rf"<Broker at {broker.bootstrap_servers}, 1 topic: orders \(3 partitions, 2\.1 kB\)>",
+            repr(broker),
+        )
+        for number in range(7):
+            broker.create_topic(f"other-{number}")
+        assert repr(broker).endswith(" and 3 more>")
+        seen: list[str] = []
+
+        async def look(node: object) -> None:
+            seen.append(repr(broker))
+
+        broker.call(look)
+        assert seen == [f"<Broker at {broker.bootstrap_servers}>"], "its own thread cannot wait for itself"
+
+
+def test_warnings_are_printed_as_without_a_broker() -> None:
+    code = """
+import logging
+from riverlog.testing import Broker
+with Broker():
+    logging.getLogger("riverlog.anything").warning("once")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == "once\n"
 
 
 def test_the_plugin_does_not_load_the_broker() -> None:

@@ -6,8 +6,9 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
-from kio.schema.index import schema_name_map
+from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.serial._introspect import classify_field
 from kio.static.constants import EntityType
@@ -31,6 +32,21 @@ def kio_versions(cls: type[Message]) -> set[int]:
         for v, paths in schema_name_map[api].items()
         if any(p.endswith(f":{cls.__name__}") for p in paths.values())
     }
+
+
+def kio_versions_of_api(key: int) -> list[int]:
+    return sorted(schema_name_map[api_key_map[key]])
+
+
+def kio_headers(key: int, version: int) -> tuple[Any, Any]:
+    """The classes of the headers before a request and a response of this version."""
+    request: Any = load_request_schema(key, version)
+    response: Any = load_response_schema(key, version)
+    return request.__header_schema__, response.__header_schema__
+
+
+def kio_request_header(header_version: int) -> Any:
+    return import_module(f"kio.schema.request_header.v{header_version}.header").RequestHeader
 
 
 def kio_message_names() -> set[str]:
@@ -81,7 +97,10 @@ __all__ = [
     "kio_class",
     "kio_decode",
     "kio_encode",
+    "kio_headers",
     "kio_message_names",
+    "kio_request_header",
     "kio_versions",
+    "kio_versions_of_api",
     "to_kio",
 ]

@@ -7,7 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import riverlog.wire.messages
+from riverlog.model.disk import FileSlice
+from riverlog.wire.apis import APIS, Api, ApiKey
 from riverlog.wire.schema import Field, Message
+from scripts.generate_messages import MESSAGES
 
 RANGES = {
     "int8": (-(2**7), 2**7 - 1),
@@ -17,6 +20,11 @@ RANGES = {
     "int64": (-(2**63), 2**63 - 1),
 }
 TEXTS = ("", "a", "orders", "Grüße", "\u20ac\U0001f600", "t" * 126, "t" * 127, "t" * 128, "k" * 300)
+
+
+def listed_apis() -> dict[ApiKey, Api]:
+    """Those whose messages are generated."""
+    return {key: api for key, api in APIS.items() if key.name.lower() in MESSAGES}
 
 
 def message_classes() -> list[type[Message]]:
@@ -61,7 +69,7 @@ def random_value(field: Field, version: int, random: Random) -> Any:
     if field.struct is not None:
         return random_message(field.struct, version, random)
     match field.kind:
-        case "string" | "classic_string":
+        case "string":
             return random.choice(TEXTS)
         case "bytes" | "records":
             return random.randbytes(random.choice((0, 1, 20, 127, 128, 200)))
@@ -82,3 +90,13 @@ def random_integer(name: str, kind: str, random: Random) -> int:
     if name.endswith("_ms") and kind == "int64":
         return random.randint(0, 4_000_000_000) * 1000  # what kio's points in time can hold
     return random.choice((low, -1 if low else 0, 0, 1, high, random.randint(low, high)))
+
+
+class _NoFile:
+    """Stands where an open file does; a codec has no business to touch it."""
+
+    path = "nowhere"
+
+
+def slice_of(length: int) -> FileSlice:
+    return FileSlice(_NoFile(), 100, length)  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ from riverlog.wire.framing import (
 from riverlog.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from riverlog.wire.messages.request_header import RequestHeader as RequestHeaderMessage
-from riverlog.wire.messages.response_header import ResponseHeader
+from tests.wire.kio_bridge import kio_encode, kio_headers, kio_request_header, kio_versions_of_api
+from tests.wire.message_values import listed_apis
 
 # What Apache Kafka 4.3.1 answers to ApiVersions, in the order of the keys: key, first and last version.
 # InitProducerId (22) goes one further: version 6 is KIP-939.
@@ -39,8 +39,8 @@ def test_the_table_holds_what_kafka_advertises() -> None:
     assert [(api.key, api.min_version, api.max_version) for api in APIS.values()] == expected
 
 
-def test_every_api_has_messages_of_all_versions_but_produce_0_to_2() -> None:
-    for key, api in APIS.items():
+def test_every_api_with_messages_has_them_of_all_versions_but_produce_0_to_2() -> None:
+    for key, api in listed_apis().items():
         for cls in (api.request, api.response):
             first = 3 if key is ApiKey.PRODUCE else api.min_version
             assert cls.VERSIONS[0] == first
@@ -49,8 +49,8 @@ def test_every_api_has_messages_of_all_versions_but_produce_0_to_2() -> None:
             assert cls.__name__.startswith(api.name)
 
 
-def test_every_key_has_its_messages() -> None:
-    for key in APIS:
+def test_requests_and_responses_have_the_same_versions() -> None:
+    for key in listed_apis():
         assert message_class(key, "Request").VERSIONS == message_class(key, "Response").VERSIONS
 
 
@@ -69,15 +69,15 @@ def test_header_versions_follow_the_flexible_versions_except_for_api_versions_re
     correlation_id=st.integers(-(2**31), 2**31 - 1),
     client_id=st.none() | st.text(max_size=200),
 )
-def test_request_headers_are_read_as_the_tables_write_them(
+def test_request_headers_are_read_as_kio_writes_them(
     key: ApiKey, version: int, correlation_id: int, client_id: str | None
 ) -> None:
-    message = RequestHeaderMessage(
+    header = kio_request_header(APIS[key].request_header_version(version))(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
-    raw = encode(message, APIS[key].request_header_version(version))
-    header, end = decode_request_header(b"size" + raw + b"body", 4)
-    assert header == RequestHeader(key, version, correlation_id, client_id)
+    raw = kio_encode(header)
+    read, end = decode_request_header(b"size" + raw + b"body", 4)
+    assert read == RequestHeader(key, version, correlation_id, client_id)
     assert end == 4 + len(raw)
     for cut in range(len(raw)):
         with pytest.raises(MalformedMessage):
@@ -137,10 +137,20 @@ def test_golden_responses() -> None:
     assert flexible[:9] == b"\0\0\0\x15" + b"\0\0\0\x4d" + b"\0"
 
 
-def test_response_heads_are_those_of_the_tables() -> None:
+def test_header_versions_are_kios_also_of_apis_without_messages() -> None:
     for key, api in APIS.items():
+        telling = {api.min_version, api.flexible_version - 1, api.flexible_version, api.max_version}
+        for version in telling.intersection(kio_versions_of_api(key)):
+            request_header, response_header = kio_headers(key, version)
+            assert request_header.__version__ == api.request_header_version(version), (key, version)
+            assert response_header.__version__ == api.response_header_version(version), (key, version)
+
+
+def test_response_heads_are_kios() -> None:
+    for key, api in listed_apis().items():
         for version in range(api.response.VERSIONS[0], api.max_version + 1):
-            head = encode(ResponseHeader(correlation_id=-5), api.response_header_version(version))
+            _, response_header = kio_headers(key, version)
+            head = kio_encode(response_header(correlation_id=-5))
             body = encode(api.response(), version)
             size = (len(head) + len(body)).to_bytes(4)
             frame = encode_response(key, version, -5, api.response())

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from riverlog.wire.by_hand.fetch_request import decode_fetch
+from riverlog.wire.by_hand.produce_request import decode_produce
 from riverlog.wire.codec import MalformedMessage, decode, encode
 from riverlog.wire.framing import decode_request_header
-from riverlog.wire.hot_fetch import decode_fetch_request
-from riverlog.wire.hot_list_offsets import decode_list_offsets_request
-from riverlog.wire.hot_produce import decode_produce_request
 from riverlog.wire.messages.create_topics import CreateTopicsRequest
 from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from riverlog.wire.messages.fetch import FetchRequest
+from riverlog.wire.messages.list_offsets import ListOffsetsRequest
 from riverlog.wire.messages.metadata import MetadataRequest
 from riverlog.wire.messages.produce import ProduceRequest
 from riverlog.wire.primitives import read_long_varint, varint
@@ -122,22 +123,25 @@ def test_a_count_is_held_against_the_least_size_of_its_elements() -> None:
         decode(CreateTopicsRequest, 2, data)
 
 
-def test_hostile_counts_in_hand_written_codecs_take_no_memory() -> None:
+def test_hostile_counts_in_requests_of_the_data_path_take_no_memory() -> None:
+    for cls in (ProduceRequest, FetchRequest, ListOffsetsRequest):
+        for version in versions_of(cls):
+            compile_reader_of(cls, version)
     for count in (10_000_000, 2**31 - 1):
         classic = b"\xff\xff" + bytes(6) + count.to_bytes(4) + bytes(8)
         flexible = b"\0" + bytes(6) + varint(count) + bytes(8)
         with bounded_memory():
             for version, data in ((3, classic), (13, flexible)):
                 with pytest.raises(MalformedMessage):
-                    decode_produce_request(memoryview(data), version)
+                    decode_produce(memoryview(data), version)
             for version, head in ((4, 17), (11, 25), (12, 25), (18, 21)):
                 number = varint(count) if version >= 12 else count.to_bytes(4)
                 with pytest.raises(MalformedMessage):
-                    decode_fetch_request(memoryview(bytes(head) + number + bytes(8)), version)
+                    decode_fetch(memoryview(bytes(head) + number + bytes(8)), version)
             for version, head in ((1, 4), (5, 5), (6, 5), (11, 5)):
                 number = varint(count) if version >= 6 else count.to_bytes(4)
                 with pytest.raises(MalformedMessage):
-                    decode_list_offsets_request(memoryview(bytes(head) + number + bytes(8)), version)
+                    decode(ListOffsetsRequest, version, bytes(head) + number + bytes(8))
 
 
 def test_many_unknown_tags_are_skipped_without_memory() -> None:
@@ -193,7 +197,7 @@ def test_text_that_is_not_utf8_is_malformed_but_for_a_client_id() -> None:
     header, _ = decode_request_header(bytes(8) + b"\0\x01\xff")
     assert header.client_id == "\ufffd"
     with pytest.raises(MalformedMessage):
-        decode_produce_request(memoryview(b"\xff\xff" + bytes(6) + b"\0\0\0\1\0\1\xff" + bytes(4)), 3)
+        decode_produce(memoryview(b"\xff\xff" + bytes(6) + b"\0\0\0\1\0\1\xff" + bytes(4)), 3)
 
 
 def test_bytes_after_a_message_are_the_callers_business() -> None:

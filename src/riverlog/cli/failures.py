@@ -5,12 +5,14 @@ command tree turns each into a message that says what happened and what to do ne
 parser complains about itself is reported in the same way.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from riverlog.cli.interrupts import heed_no_more
 from riverlog.model.errors import ConfigError, ErrorCode, RiverlogError
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def from_kafka(error: "KafkaError", doing: str = "") -> CommandError:
 def report(error: BaseException) -> int | None:
     """Print what a command failed with; its exit code, or None for what belongs to the option parser."""
     if isinstance(error, KeyboardInterrupt):
+        heed_no_more()
         return ExitCode.INTERRUPTED
     if isinstance(error, BrokenPipeError):
         _silence_stdout()
@@ -68,15 +71,24 @@ def _translated(error: BaseException) -> CommandError:
             return error
         case ConfigError():
             return usage(str(error))
+        case _ if _is_full_store(error) or _is_full_store(error.__cause__):
+            return CommandError("the metadata cannot be written: the disk is full", remedy=_FREE_SPACE)
         case RiverlogError():
             return CommandError(str(error))
         case OSError() if error.strerror:
-            return CommandError(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+            message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            return CommandError(message, remedy=_FREE_SPACE if error.errno in _FULL else "")
         case _:
             return _from_client(error) or CommandError(
                 f"internal error: {type(error).__name__}: {error}",
                 remedy="run it again with RIVERLOG_DEBUG=1 and report the traceback",
             )
+
+
+def _is_full_store(error: BaseException | None) -> bool:
+    """Whether the database of the metadata has found no room; it tells so in an exception of its own."""
+    store = sys.modules.get("sqlite3")
+    return store is not None and getattr(error, "sqlite_errorcode", None) == store.SQLITE_FULL
 
 
 def _from_client(error: BaseException) -> CommandError | None:
@@ -146,6 +158,8 @@ def _silence_stdout() -> None:
 
 
 _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FREE_SPACE = "free space on that disk, or use another one; `serve` takes it with --data-dir"
 _CHECK_CREDENTIALS = "check the credentials in --client-config, and what this user may do"
 CHECK_ADDRESS = "check -b/--bootstrap-server and that the broker is up, or allow more time with --timeout"
 _CHECK_NAME = "see what is there with `riverlog topic list`"
@@ -166,8 +180,13 @@ _MEANINGS: dict[str, tuple[ExitCode, str]] = {
         (ExitCode.AUTHENTICATION, _CHECK_CREDENTIALS),
     ),
     **dict.fromkeys(
-        ("_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"),
+        ("_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID"),
         (ExitCode.NOT_FOUND, _CHECK_NAME),
+    ),
+    "_UNKNOWN_PARTITION": (
+        ExitCode.NOT_FOUND,
+        "`riverlog topic describe` shows the partitions; with --input json, --ignore-partitions places "
+        "records by their keys",
     ),
     **dict.fromkeys(("GROUP_ID_NOT_FOUND", "RESOURCE_NOT_FOUND"), (ExitCode.NOT_FOUND, "")),
     **dict.fromkeys(
@@ -188,6 +207,19 @@ _MEANINGS: dict[str, tuple[ExitCode, str]] = {
     "_INVALID_ARG": (
         ExitCode.USAGE,
         "client properties are librdkafka's (CONFIGURATION.md there lists them)",
+    ),
+    "MSG_SIZE_TOO_LARGE": (
+        ExitCode.FAILURE,
+        "allow larger ones with `riverlog topic alter TOPIC --set max.message.bytes=…`, or send smaller ones",
+    ),
+    "KAFKA_STORAGE_ERROR": (
+        ExitCode.FAILURE,
+        "the broker's disk is full or failing: its log says which; free space there, or shorten retention",
+    ),
+    "NOT_COORDINATOR": (
+        ExitCode.FAILURE,
+        "try again in a moment; a coordinator that goes on like this cannot write, and the broker's log says "
+        "why: where the disk is full, free space there",
     ),
     "TOPIC_ALREADY_EXISTS": (ExitCode.FAILURE, "choose another name, or pass --if-not-exists"),
     "INVALID_CONFIG": (ExitCode.FAILURE, "`riverlog config docs KEY` explains a key and its values"),

@@ -15,7 +15,7 @@ def main() -> None:
         options = quick_serve.parse(sys.argv[2:])
         if options is not None:
             sys.exit(quick_serve.run(options))
-    from riverlog.cli.commands import app
+    from riverlog.cli.application import app
 
     app(prog_name="riverlog")
 

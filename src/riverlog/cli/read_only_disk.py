@@ -3,7 +3,7 @@
 import os
 
 from riverlog.model.disk import DiskFile
-from riverlog.storage.local_disk import LocalDisk, LocalFile
+from riverlog.storage.disk.local import LocalDisk, LocalFile
 
 
 class ReadOnlyDisk(LocalDisk):

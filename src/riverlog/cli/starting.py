@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from riverlog.cli.failures import ExitCode, key_values, usage
-from riverlog.model.config.parse import Source, combine, from_environment, from_file
+from riverlog.model.config.parse import ConfigSource, combine, from_environment, from_file
 from riverlog.model.config.settings import Settings
 
 
@@ -47,7 +47,7 @@ def load_settings(options: ServeOptions) -> Settings:
     if options.config is not None:
         sources.append(from_file(_text(options.config), options.config))
     sources.append(from_environment(os.environ))
-    return combine([*sources, Source("options", options.values())])
+    return combine([*sources, ConfigSource("options", options.values())])
 
 
 def start(options: ServeOptions) -> int:

@@ -1,36 +1,89 @@
-"""One plain connection to one broker: a request goes out in the newest version that both sides know.
+"""The blocking driver of one plain connection to a broker, on the pure `core.connection`.
 
-Blocking, with a deadline for each answer. An `OSError` is a connection that failed; after any exception the
-connection is of no more use.
+`Transport` moves the bytes of any core and waits; `BrokerConnection` asks one thing at a time. Each wait for
+bytes has an end. An `OSError` is a connection that failed; after any exception but a refusal to send
+(`UnsupportedApiError`, `RequestTooLarge`) the connection is of no more use. Not here: TLS and SASL.
 """
 
 import socket
+from collections import deque
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Generic, Self
 
-from riverlog.model.errors import RiverlogError
+from riverlog.client.core.connection import LIMITS, ClientLimits, ConnectionCore
+from riverlog.client.core.events import Closed, Event, Opened, Replied, Tag, Unanswered
+from riverlog.client.core.versions import VersionRange
 from riverlog.model.network import Address
-from riverlog.wire.apis import APIS, ApiKey
-from riverlog.wire.codec import decode
-from riverlog.wire.framing import RequestHeader, decode_response_header, encode_request
-from riverlog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.framing import encode_request
 from riverlog.wire.schema import Message
 
-ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
-_VERSION_OF_API_VERSIONS: Final = 0
-"""The one that every broker answers."""
 
+class Transport(Generic[Tag]):
+    """A socket and the core that says what goes over it."""
 
-class UnsupportedApiError(RiverlogError):
-    """The broker does not serve an API, or in no version that we know."""
+    def __init__(
+        self, address: Address, *, timeout_s: float, client_id: str, limits: ClientLimits = LIMITS
+    ) -> None:
+        self.core: ConnectionCore[Tag] = ConnectionCore(client_id, limits=limits)
+        self._arrived: deque[Event[Tag]] = deque()
+        self._socket = socket.create_connection(address, timeout_s)
+
+    @property
+    def outstanding(self) -> int:
+        """Requests whose outcome `next_reply` has not told yet."""
+        return self.core.in_flight + len(self._arrived)
+
+    def open(self) -> None:
+        """Negotiate, once; what is served is known afterwards."""
+        if self.core.is_closed:
+            raise ConnectionError("the connection was lost before")
+        if self.core.is_new:
+            self.core.start()
+            self.send()
+            event = self._next_event()
+            assert isinstance(event, Opened)
+
+    def send(self) -> None:
+        """Return when all that the core has to send is out."""
+        try:
+            while pieces := self.core.to_send():
+                self.core.sent(self._socket.sendmsg(pieces))
+        except OSError as error:
+            self._arrived += self.core.lost(str(error))
+            raise
+
+    def next_reply(self) -> Replied[Tag]:
+        """The next one, in the order of the requests; `ConnectionError` when it will not come any more."""
+        event = self._next_event()
+        assert isinstance(event, Replied)
+        return event
+
+    def close(self) -> list[Replied[Tag] | Unanswered[Tag]]:
+        """What became of the requests that `next_reply` has not told of, in their order."""
+        self._socket.close()
+        self._arrived += self.core.lost("closed here")
+        told = [each for each in self._arrived if isinstance(each, Replied | Unanswered)]
+        self._arrived.clear()
+        return told
+
+    def _next_event(self) -> Event[Tag]:
+        try:
+            while not self._arrived:
+                self._arrived += self.core.received(self._socket.recv_into(self.core.room()))
+        except OSError as error:
+            # A reply that comes later must not be taken for one to the next request.
+            self._arrived += self.core.lost(str(error))
+            raise
+        if isinstance(self._arrived[0], (Unanswered, Closed)):
+            # Who asks hears why; what became of the requests stays for `close`.
+            raise ConnectionError(next(each.reason for each in self._arrived if isinstance(each, Closed)))
+        return self._arrived.popleft()
 
 
 class BrokerConnection:
     def __init__(self, address: Address, *, timeout_s: float, client_id: str) -> None:
-        self._socket = socket.create_connection(address, timeout_s)
-        self._client_id = client_id
-        self._asked = 0
-        self._served: dict[int, tuple[int, int]] | None = None
+        self._transport: Transport[None] = Transport(address, timeout_s=timeout_s, client_id=client_id)
 
     def __enter__(self) -> Self:
         return self
@@ -41,67 +94,26 @@ class BrokerConnection:
         self.close()
 
     def close(self) -> None:
-        self._socket.close()
+        self._transport.close()
 
     def ask(self, key: ApiKey, request: Message, *, version_max: int | None = None) -> Any:
         """The response message of this API. Fields of the request that the version lacks are left out."""
-        return self._exchange(key, self.version(key, version_max), request)
+        return self.ask_in_version(key, self.version(key, version_max), request)
 
-    def ask_raw(self, key: ApiKey, version: int, request: Message) -> tuple[memoryview, int]:
-        """The response as bytes, and where its body begins, for those who read it by hand."""
-        data = self._answer(key, version, request)
-        return memoryview(data), self._body(key, version, data)
+    def ask_in_version(self, key: ApiKey, version: int, request: Message) -> Any:
+        """As `ask`, for a request that is not the same in each version."""
+        transport = self._transport
+        transport.open()
+        transport.core.request_pieces(key, version, None, lambda header: [encode_request(header, request)])
+        transport.send()
+        return transport.next_reply().message()
 
-    def served(self, key: ApiKey) -> tuple[int, int]:
+    def served(self, key: ApiKey) -> VersionRange:
         """The first and the last version that the broker serves; the last is before the first when none."""
-        if self._served is None:
-            self._served = self._ask_what_is_served()
-        return self._served.get(key, (0, -1))
+        self._transport.open()
+        return self._transport.core.versions.range_of(key)
 
     def version(self, key: ApiKey, version_max: int | None = None) -> int:
         """The newest that both sides know."""
-        api = APIS[key]
-        first, last = self.served(key)
-        version = min(api.max_version, last, api.max_version if version_max is None else version_max)
-        if version < max(first, api.min_version):
-            raise UnsupportedApiError(f"The broker does not serve {api.name} in a version known here.")
-        return version
-
-    def _ask_what_is_served(self) -> dict[int, tuple[int, int]]:
-        reply: ApiVersionsResponse = self._exchange(
-            ApiKey.API_VERSIONS, _VERSION_OF_API_VERSIONS, ApiVersionsRequest()
-        )
-        return {each.api_key: (each.min_version, each.max_version) for each in reply.api_keys}
-
-    def _exchange(self, key: ApiKey, version: int, request: Message) -> Any:
-        data = self._answer(key, version, request)
-        response, _ = decode(APIS[key].response, version, data, self._body(key, version, data))
-        return response
-
-    def _answer(self, key: ApiKey, version: int, request: Message) -> bytearray:
-        self._asked += 1
-        self._socket.sendall(
-            encode_request(RequestHeader(key, version, self._asked, self._client_id), request)
-        )
-        size = int.from_bytes(self._receive(4), signed=True)
-        if not 4 <= size <= ANSWER_BYTES_MAX:
-            raise ConnectionError(f"the broker announced an answer of {size} bytes")
-        return self._receive(size)
-
-    def _body(self, key: ApiKey, version: int, data: bytearray) -> int:
-        answered, position = decode_response_header(key, version, data)
-        if answered != self._asked:
-            raise ConnectionError("the broker answered something that was not asked")
-        return position
-
-    def _receive(self, size: int) -> bytearray:
-        # Memory of this size costs nothing until it is written to, so a false claim is cheap.
-        data = bytearray(size)
-        room = memoryview(data)
-        received = 0
-        while received < size:
-            piece = self._socket.recv_into(room[received:])
-            if not piece:
-                raise ConnectionError("the broker closed the connection")
-            received += piece
-        return data
+        self._transport.open()
+        return self._transport.core.versions.newest(key, version_max)

@@ -1,60 +1,41 @@
 """A cluster as its clients see it: who leads, who coordinates, and a question to the right broker.
 
-Blocking and not thread-safe: one owner, one connection for each broker, opened when first needed and again
-when it was lost. A lost connection and a broker that is not the right one any more are tried again, with
-fresh metadata and a growing pause, until the deadline; then the failure is one exception with one line.
-Error codes inside an answer belong to the caller: `retrying` repeats a question for as long as its code says
-that a later try may do better. Not here: TLS and SASL, and anything about records.
+The blocking driver of `core.metadata` and `core.retrying`, not thread-safe: one owner, one connection for
+each broker, opened when first needed and again when it was lost. A lost connection and a broker that is not
+the right one any more are tried again, with fresh metadata and a growing pause, until the deadline; then the
+failure is one exception with one line. Error codes inside an answer belong to the caller: `retrying` repeats
+a question for as long as its code says that a later try may do better. Not here: TLS and SASL, and records.
 """
 
 import random
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
-from uuid import UUID
+from typing import Any, Self, TypeAlias, TypeVar
 
 from riverlog.client.broker_connection import BrokerConnection
+from riverlog.client.core.metadata import (
+    Ask,
+    AskCoordinator,
+    AskTopics,
+    ClusterMetadata,
+    CoordinatorKind,
+    KnownTopic,
+    Lookup,
+    LookupLater,
+    LookupRefused,
+)
+from riverlog.client.core.retrying import Retries, Verdict, verdict_on
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import MalformedMessage
-from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
-from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from riverlog.wire.schema import Message
 
-_FIRST_PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 1.0
-_FIND_ONE_VERSION: Final = 3
-"""Of FindCoordinator: from version 4 on several can be asked for at once, which is not needed here."""
-
-MOVED: Final = frozenset(
-    {
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.BROKER_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    }
-)
-"""Codes that say: ask again, perhaps somebody else."""
-
 _Answer = TypeVar("_Answer")
-
-
-class CoordinatorKind(IntEnum):
-    GROUP = 0
-    TRANSACTION = 1
+_Found = TypeVar("_Found", Address, int)
+_Look: TypeAlias = Callable[[], Lookup]
 
 
 class ClusterUnreachable(RiverlogError):  # noqa: N818 - named for what it is
@@ -65,7 +46,7 @@ class BrokerRefused(RiverlogError):  # noqa: N818 - named for what it is
     """A broker answered with an error code that another try would not change, or not before the deadline."""
 
     def __init__(self, doing: str, code: int, detail: str | None = None) -> None:
-        self.code = _known_code(code)
+        self.code = ErrorCode.of(code)
         name = self.code.name if self.code == code else str(code)
         super().__init__(f"{doing}: {name}" + (f" ({detail})" if detail else ""))
 
@@ -79,34 +60,11 @@ class ClientSettings:
     retry_deadline_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionView:
-    leader: int | None
-    leader_epoch: int
-    replicas: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicView:
-    name: str
-    topic_id: UUID | None
-    partitions: Mapping[int, PartitionView]
-    is_internal: bool = False
-    error: ErrorCode = ErrorCode.NONE
-
-
-@dataclass(slots=True)
-class _Known:
-    brokers: dict[int, Address] = field(default_factory=dict)
-    topics: dict[str, TopicView] = field(default_factory=dict)
-    coordinators: dict[tuple[CoordinatorKind, str], Address] = field(default_factory=dict)
-
-
 class Cluster:
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._open: dict[Address, BrokerConnection] = {}
-        self._known = _Known()
+        self._metadata = ClusterMetadata()
         self._was_reached = False
 
     @property
@@ -128,8 +86,7 @@ class Cluster:
 
     def invalidate(self) -> None:
         """Forget who leads and who coordinates. Connections stay."""
-        self._known.topics.clear()
-        self._known.coordinators.clear()
+        self._metadata.forget()
 
     def ask_any(self, key: ApiKey, request: Message, *, version_max: int | None = None) -> Any:
         return self.use(None, lambda broker: broker.ask(key, request, version_max=version_max))
@@ -138,7 +95,8 @@ class Cluster:
         self, node_id: int, key: ApiKey, request: Message, *, version_max: int | None = None
     ) -> Any:
         return self.use(
-            lambda: self._broker(node_id), lambda broker: broker.ask(key, request, version_max=version_max)
+            lambda: self._metadata.broker(node_id),
+            lambda broker: broker.ask(key, request, version_max=version_max),
         )
 
     def ask_leader(
@@ -158,29 +116,34 @@ class Cluster:
         version_max: int | None = None,
     ) -> Any:
         return self.use(
-            lambda: self._coordinator(kind, name),
+            lambda: self._metadata.coordinator(kind, name),
             lambda broker: broker.ask(key, request, version_max=version_max),
         )
 
     def use_leader(self, topic: str, partition: int, work: Callable[[BrokerConnection], _Answer]) -> _Answer:
         """What `work` makes of the connection to the leader; again when the connection fails."""
-        return self.use(lambda: self._leader(topic, partition), work)
+        return self.use(lambda: self._metadata.leader(topic, partition), work)
 
     def serves(self, key: ApiKey, version: int) -> bool:
         first, last = self.use(None, lambda broker: broker.served(key))
         return first <= version <= last
 
     def brokers(self) -> Mapping[int, Address]:
-        self._refresh([])
-        return dict(self._known.brokers)
+        self.topics(())
+        return dict(self._metadata.brokers)
 
-    def topics(self, names: Collection[str] | None = None) -> Mapping[str, TopicView]:
+    def address_of(self, node_id: int) -> Address:
+        """Of a broker, once the cluster tells of it."""
+        return self._looked_up(lambda: self._metadata.broker(node_id), self._retries())
+
+    def topics(self, names: Collection[str] | None = None) -> Mapping[str, KnownTopic]:
         """As the cluster says now; all of them without `names`. One that does not exist has an error."""
-        return self._refresh(names)
+        asked = AskTopics(None if names is None else tuple(names))
+        return self._metadata.learn_topics(asked.names, self._ask(asked))
 
     def leader(self, topic: str, partition: int) -> int:
         """The broker that leads, once there is one."""
-        return self.use_leader(topic, partition, lambda _: self._leader_id(topic, partition))
+        return self._looked_up(lambda: self._metadata.leader_id(topic, partition), self._retries())
 
     def retrying(
         self,
@@ -188,41 +151,69 @@ class Cluster:
         code_of: Callable[[_Answer], int],
         *,
         doing: str,
-        retry_on: Collection[ErrorCode] = MOVED,
+        wait_for_topic: bool = False,
         deadline_s: float | None = None,
     ) -> _Answer:
         """The first answer with code 0; `BrokerRefused` for a code that is final, or when time is up."""
-        pauses = _Pauses(self._settings.retry_deadline_s if deadline_s is None else deadline_s)
+        retries = _retries(self._settings.retry_deadline_s if deadline_s is None else deadline_s)
         while True:
             answer = attempt()
             code = code_of(answer)
-            if code == ErrorCode.NONE:
-                return answer
-            if code not in retry_on or not pauses.another():
+            match verdict_on(code, wait_for_topic=wait_for_topic):
+                case Verdict.DONE:
+                    return answer
+                case Verdict.GIVE_UP:
+                    raise BrokerRefused(doing, code)
+                case Verdict.REFRESH:
+                    self.invalidate()
+            if not _pause(retries):
                 raise BrokerRefused(doing, code)
-            self.invalidate()
 
-    def use(self, find: Callable[[], Address] | None, work: Callable[[BrokerConnection], _Answer]) -> _Answer:
-        """What `work` makes of a connection to the broker that `find` names, or to any."""
-        pauses = _Pauses(self._patience_s())
+    def use(self, look: _Look | None, work: Callable[[BrokerConnection], _Answer]) -> _Answer:
+        """What `work` makes of a connection to the broker that `look` finds, or to any."""
+        retries = self._retries()
         while True:
             address: Address | None = None
             try:
-                address = self._anyone() if find is None else find()
+                address = self._anyone() if look is None else self._looked_up(look, retries)
                 answer = work(self._connected(address))
-            except _NotYet as reason:
-                if not pauses.another():
-                    raise BrokerRefused(reason.doing, reason.code) from None
             except (OSError, MalformedMessage) as error:
                 self._lost(address)
-                if not pauses.another():
+                if not _pause(retries):
                     raise self._unreachable(address, error) from error
             else:
                 self._was_reached = True
                 return answer
 
-    def _patience_s(self) -> float:
-        return self._settings.retry_deadline_s if self._was_reached else self._settings.request_timeout_s
+    def _looked_up(
+        self, look: Callable[[], _Found | Ask | LookupLater | LookupRefused], retries: Retries
+    ) -> _Found:
+        """What a lookup in the metadata finds, which is asked for as needed; waits while there is none."""
+        is_fresh = False
+        while True:
+            found: _Found | Ask | LookupLater | LookupRefused | None = look()
+            if isinstance(found, (Address, int)):
+                return found
+            if isinstance(found, AskTopics | AskCoordinator):
+                found = self._metadata.learn(found, self._ask(found))
+                is_fresh = True
+            if isinstance(found, LookupRefused):
+                if is_fresh:
+                    raise BrokerRefused(found.doing, found.code, found.detail)
+                # What was not there at an earlier look may have come since.
+                self.invalidate()
+                is_fresh = True
+            if isinstance(found, LookupLater):
+                if not _pause(retries):
+                    raise BrokerRefused(found.doing, found.code)
+                self.invalidate()
+
+    def _ask(self, asked: Ask) -> Any:
+        return self.ask_any(asked.key, asked.request(), version_max=asked.version_max)
+
+    def _retries(self) -> Retries:
+        settings = self._settings
+        return _retries(settings.retry_deadline_s if self._was_reached else settings.request_timeout_s)
 
     def _unreachable(self, address: Address | None, error: Exception) -> ClusterUnreachable:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -249,7 +240,7 @@ class Cluster:
         """One that a connection is open to, or else the first that takes one."""
         for address in self._open:
             return address
-        candidates = dict.fromkeys([*self._known.brokers.values(), *self._settings.bootstrap])
+        candidates = dict.fromkeys([*self._metadata.brokers.values(), *self._settings.bootstrap])
         failure: OSError = ConnectionError("no address is known")
         for address in candidates:
             try:
@@ -260,101 +251,15 @@ class Cluster:
                 return address
         raise failure
 
-    def _broker(self, node_id: int) -> Address:
-        if node_id not in self._known.brokers:
-            self._refresh([])
-        address = self._known.brokers.get(node_id)
-        if address is None:
-            raise _NotYet(f"broker {node_id}", ErrorCode.BROKER_NOT_AVAILABLE)
-        return address
 
-    def _leader_id(self, topic: str, partition: int) -> int:
-        view = self._known.topics.get(topic) or self._refresh([topic])[topic]
-        doing = f"leader of partition {partition} of topic {topic}"
-        if view.error == ErrorCode.LEADER_NOT_AVAILABLE:
-            self.invalidate()
-            raise _NotYet(doing, view.error)
-        if view.error != ErrorCode.NONE:
-            self._known.topics.pop(topic, None)
-            raise BrokerRefused(f"topic {topic}", view.error)
-        found = view.partitions.get(partition)
-        if found is None:
-            self._known.topics.pop(topic, None)
-            raise BrokerRefused(doing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if found.leader is None:
-            self.invalidate()
-            raise _NotYet(doing, ErrorCode.LEADER_NOT_AVAILABLE)
-        return found.leader
-
-    def _leader(self, topic: str, partition: int) -> Address:
-        return self._broker(self._leader_id(topic, partition))
-
-    def _coordinator(self, kind: CoordinatorKind, name: str) -> Address:
-        known = self._known.coordinators.get((kind, name))
-        if known is not None:
-            return known
-        request = FindCoordinatorRequest(key=name, key_type=kind)
-        answer = self.ask_any(ApiKey.FIND_COORDINATOR, request, version_max=_FIND_ONE_VERSION)
-        doing = f"coordinator of {kind.name.lower()} {name}"
-        if answer.error_code in MOVED:
-            raise _NotYet(doing, answer.error_code)
-        if answer.error_code != ErrorCode.NONE:
-            raise BrokerRefused(doing, answer.error_code, answer.error_message)
-        found = Address(answer.host, answer.port)
-        self._known.coordinators[(kind, name)] = found
-        return found
-
-    def _refresh(self, names: Collection[str] | None) -> dict[str, TopicView]:
-        wanted = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        reply: MetadataResponse = self.use(None, lambda broker: broker.ask(ApiKey.METADATA, request))
-        self._known.brokers = {each.node_id: Address(each.host, each.port) for each in reply.brokers}
-        views = {view.name: view for view in map(_view, reply.topics)}
-        self._known.topics.update(views)
-        return views
+def _retries(patience_s: float) -> Retries:
+    return Retries(time.monotonic() + patience_s)
 
 
-class _NotYet(Exception):  # noqa: N818 - never seen outside
-    """There is nobody to ask at the moment."""
-
-    def __init__(self, doing: str, code: int) -> None:
-        super().__init__(doing)
-        self.doing = doing
-        self.code = code
-
-
-class _Pauses:
-    """Growing pauses, with some chance in them so that many clients do not come back at once."""
-
-    def __init__(self, deadline_s: float) -> None:
-        self._deadline = time.monotonic() + deadline_s
-        self._pause_s = _FIRST_PAUSE_S
-
-    def another(self) -> bool:
-        """Sleeps, unless the deadline would be missed."""
-        pause_s = self._pause_s * random.uniform(0.8, 1.2)
-        if time.monotonic() + pause_s > self._deadline:
-            return False
-        time.sleep(pause_s)
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
-        return True
-
-
-def _view(topic: Any) -> TopicView:
-    partitions = {
-        each.partition_index: PartitionView(
-            each.leader_id if each.leader_id >= 0 else None, each.leader_epoch, tuple(each.replica_nodes)
-        )
-        for each in topic.partitions
-    }
-    return TopicView(
-        topic.name,
-        topic.topic_id,
-        dict(sorted(partitions.items())),
-        topic.is_internal,
-        _known_code(topic.error_code),
-    )
-
-
-def _known_code(code: int) -> ErrorCode:
-    return ErrorCode(code) if code in set(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR
+def _pause(retries: Retries) -> bool:
+    """Sleeps, unless the deadline would be missed."""
+    pause_s = retries.next_pause_s(time.monotonic(), random.random())
+    if pause_s is None:
+        return False
+    time.sleep(pause_s)
+    return True

@@ -6,14 +6,18 @@ Commits are those of a simple group: no members, no generation; a group with mem
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from riverlog.client.cluster import MOVED, BrokerRefused, Cluster, CoordinatorKind
+from riverlog.client.cluster import BrokerRefused, Cluster
+from riverlog.client.core.metadata import CoordinatorKind
+from riverlog.client.core.retrying import may_change
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -39,42 +43,36 @@ _NAMED_TOPICS_COMMIT_VERSION: Final = 9
 _ONE_GROUP_FETCH_VERSION: Final = 7
 
 
+class CommittedOffset(NamedTuple):
+    offset: int
+    note: str
+    """What was committed with it; Kafka calls it metadata."""
+
+
 def list_offsets(
     cluster: Cluster, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, int | None]:
     """The first offset whose record is not older, for each partition; None where there is no such record."""
-    found: dict[TopicPartition, int | None] = {}
-    missing = dict(timestamps)
-
-    def attempt() -> tuple[int, TopicPartition | None]:
-        worst: tuple[int, TopicPartition | None] = (ErrorCode.NONE, None)
-        for partitions in _by_leader(cluster, missing).values():
-            code, failed, answered = _ask_leader(cluster, partitions, missing, read_committed)
-            found.update(answered)
-            if code != ErrorCode.NONE and (worst[0] in MOVED or worst[0] == ErrorCode.NONE):
-                worst = code, failed
-        for partition in found:
-            missing.pop(partition, None)
-        return worst
-
-    if missing:
-        first = next(iter(missing))
-        doing = f"offsets of {first}" + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-        cluster.retrying(attempt, lambda outcome: outcome[0], doing=doing)
-    return found
+    search = _OffsetSearch(cluster, dict(timestamps), read_committed)
+    if timestamps:
+        first = next(iter(timestamps))
+        more = f" and {len(timestamps) - 1} more" if len(timestamps) > 1 else ""
+        # A partition that is missing for good was refused by `ask_leaders`; one that is new is waited for.
+        cluster.retrying(search.ask_leaders, int, doing=f"offsets of {first}{more}", wait_for_topic=True)
+    return search.found
 
 
 def committed_offsets(
     cluster: Cluster, group: str, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """What the group has committed; partitions without a commit are left out."""
-    return {at: offset for at, (offset, _) in committed(cluster, group, partitions).items()}
+    return {at: found.offset for at, found in committed(cluster, group, partitions).items()}
 
 
 def committed(
     cluster: Cluster, group: str, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, tuple[int, str]]:
-    """Offsets and what was noted with them."""
+) -> dict[TopicPartition, CommittedOffset]:
+    """Offsets and what was noted with them; partitions without a commit are left out."""
     topics = [
         OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
         for topic, indexes in _by_topic(partitions).items()
@@ -88,7 +86,9 @@ def committed(
         doing=f"offsets of consumer group {group}",
     )
     return {
-        TopicPartition(topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
+        TopicPartition(topic.name, each.partition_index): CommittedOffset(
+            each.committed_offset, each.metadata or ""
+        )
         for topic in reply.topics
         for each in topic.partitions
         if each.committed_offset >= 0
@@ -100,10 +100,11 @@ def commit_offsets(
     group: str,
     offsets: Mapping[TopicPartition, int],
     *,
-    note: str = "",
+    notes: Mapping[TopicPartition, str] | None = None,
     deadline_s: float | None = None,
 ) -> None:
-    """Raises `BrokerRefused` when one of them was not taken."""
+    """With a note for each, or for some. Raises `BrokerRefused` when one of them was not taken."""
+    texts = notes or {}
     topics = [
         OffsetCommitRequestTopic(
             name=topic,
@@ -111,7 +112,7 @@ def commit_offsets(
                 OffsetCommitRequestPartition(
                     partition_index=index,
                     committed_offset=offsets[TopicPartition(topic, index)],
-                    committed_metadata=note,
+                    committed_metadata=texts.get(TopicPartition(topic, index), ""),
                 )
                 for index in indexes
             ],
@@ -145,56 +146,62 @@ def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _by_leader(cluster: Cluster, partitions: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    leaders: dict[int, list[TopicPartition]] = defaultdict(list)
-    for at in partitions:
-        leaders[cluster.leader(*at)].append(at)
-    return leaders
+@dataclass(slots=True)
+class _OffsetSearch:
+    """The offsets of many partitions, asked for until each has an answer."""
 
+    cluster: Cluster
+    missing: dict[TopicPartition, int]
+    """Timestamps of those that have none yet."""
+    read_committed: bool
+    found: dict[TopicPartition, int | None] = field(default_factory=dict)
 
-def _is_new(cluster: Cluster, at: TopicPartition, code: int) -> bool:
-    """A leader may hear of a new partition later than the clients do."""
-    if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return False
-    return at.partition in cluster.topics([at.topic])[at.topic].partitions
-
-
-def _ask_leader(
-    cluster: Cluster,
-    partitions: list[TopicPartition],
-    timestamps: Mapping[TopicPartition, int],
-    read_committed: bool,
-) -> tuple[int, TopicPartition | None, dict[TopicPartition, int | None]]:
-    """A code that is not 0 and its partition, if any; and the answers."""
-    request = ListOffsetsRequest(
-        replica_id=_REPLICA_ID_OF_CLIENTS,
-        isolation_level=int(read_committed),
-        timeout_ms=int(cluster.settings.request_timeout_s * 1000),
-        topics=[
-            ListOffsetsTopic(
-                name=topic,
-                partitions=[
-                    ListOffsetsPartition(
-                        partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]
-                    )
-                    for index in indexes
-                ],
+    def ask_leaders(self) -> ErrorCode:
+        """Ask each leader once. The code of a partition that has to be asked for again, or NONE."""
+        leaders: dict[int, list[TopicPartition]] = defaultdict(list)
+        for at in self.missing:
+            leaders[self.cluster.leader(*at)].append(at)
+        worst = ErrorCode.NONE
+        for partitions in leaders.values():
+            reply: ListOffsetsResponse = self.cluster.ask_leader(
+                *partitions[0], ApiKey.LIST_OFFSETS, self._request(partitions)
             )
-            for topic, indexes in _by_topic(partitions).items()
-        ],
-    )
-    reply: ListOffsetsResponse = cluster.ask_leader(*partitions[0], ApiKey.LIST_OFFSETS, request)
-    found: dict[TopicPartition, int | None] = {}
-    failed: tuple[int, TopicPartition | None] = (ErrorCode.NONE, None)
-    for topic in reply.topics:
-        for each in topic.partitions:
-            at = TopicPartition(topic.name, each.partition_index)
-            if each.error_code == ErrorCode.NONE:
-                found[at] = each.offset if each.offset >= 0 else None
-            elif each.error_code in MOVED or _is_new(cluster, at, each.error_code):
-                failed = ErrorCode.LEADER_NOT_AVAILABLE, at
-            else:
-                raise BrokerRefused(
-                    f"offsets of partition {at.partition} of topic {at.topic}", each.error_code
+            for topic in reply.topics:
+                for each in topic.partitions:
+                    code = self._learn(TopicPartition(topic.name, each.partition_index), each)
+                    worst = worst if code is ErrorCode.NONE else code
+        return worst
+
+    def _learn(self, at: TopicPartition, reply: ListOffsetsPartitionResponse) -> ErrorCode:
+        code = ErrorCode.of(reply.error_code)
+        if code is ErrorCode.NONE:
+            self.found[at] = reply.offset if reply.offset >= 0 else None
+            self.missing.pop(at, None)
+        elif not may_change(code) and not self._is_new(at, code):
+            raise BrokerRefused(f"offsets of partition {at.partition} of topic {at.topic}", reply.error_code)
+        return code
+
+    def _is_new(self, at: TopicPartition, code: ErrorCode) -> bool:
+        """A leader may hear of a new partition later than the clients do."""
+        if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return False
+        return at.partition in self.cluster.topics([at.topic])[at.topic].partitions
+
+    def _request(self, partitions: list[TopicPartition]) -> ListOffsetsRequest:
+        return ListOffsetsRequest(
+            replica_id=_REPLICA_ID_OF_CLIENTS,
+            isolation_level=int(self.read_committed),
+            timeout_ms=int(self.cluster.settings.request_timeout_s * 1000),
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(
+                            partition_index=index, timestamp=self.missing[TopicPartition(topic, index)]
+                        )
+                        for index in indexes
+                    ],
                 )
-    return *failed, found
+                for topic, indexes in _by_topic(partitions).items()
+            ],
+        )

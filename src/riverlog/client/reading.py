@@ -12,13 +12,12 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.client.broker_connection import BrokerConnection
-from riverlog.client.cluster import MOVED, BrokerRefused, Cluster
+from riverlog.client.cluster import BrokerRefused, Cluster
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.ids import TopicPartition
 from riverlog.records.batch import BatchHeader, CorruptBatch, crc_is_valid, walk
 from riverlog.records.record import records_of
 from riverlog.wire.apis import ApiKey
-from riverlog.wire.codec import decode
 from riverlog.wire.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -78,7 +77,7 @@ class Fetched(NamedTuple):
 
 
 class PartitionReader:
-    """Reads forward; one fetch at a time. `topic_id` None reads whatever bears the name."""
+    """Reads forward; one fetch at a time. `topic_id` None reads any topic of that name."""
 
     def __init__(
         self, cluster: Cluster, at: TopicPartition, settings: ReadSettings, *, topic_id: UUID | None = None
@@ -95,7 +94,7 @@ class PartitionReader:
         view = memoryview(records if records is not None else b"")
         next_offset = offset
         batches: list[FetchedBatch] = []
-        wanted = _CommittedOnly(data.aborted_transactions or []) if self._settings.read_committed else None
+        wanted = CommittedOnly(data.aborted_transactions or []) if self._settings.read_committed else None
         for position, header in self._walk(view):
             if header.base_offset >= end_offset:
                 return Fetched(offset, batches, max(next_offset, end_offset), True)
@@ -135,7 +134,7 @@ class PartitionReader:
         try:
             data, is_throttled = self._cluster.retrying(
                 attempt,
-                lambda outcome: _retried(outcome[0]),
+                lambda outcome: _code_to_retry(outcome[0]),
                 doing=f"fetch from partition {self._at.partition} of topic {self._at.topic}",
             )
         except BrokerRefused as refused:
@@ -153,8 +152,9 @@ class PartitionReader:
     def _question(self, offset: int) -> Callable[[BrokerConnection], tuple[PartitionData, bool]]:
         def ask(broker: BrokerConnection) -> tuple[PartitionData, bool]:
             version = broker.version(ApiKey.FETCH, None if self._topic_id is not None else _NAMES_VERSION)
-            raw, body = broker.ask_raw(ApiKey.FETCH, version, self._request(offset, version))
-            reply, _ = decode(FetchResponse, version, raw, body)
+            reply: FetchResponse = broker.ask_in_version(
+                ApiKey.FETCH, version, self._request(offset, version)
+            )
             if reply.error_code != ErrorCode.NONE or not reply.responses:
                 raise BrokerRefused(f"fetch from {self._at}", reply.error_code)
             return reply.responses[0].partitions[0], reply.throttle_time_ms > 0
@@ -182,16 +182,7 @@ class PartitionReader:
         )
 
 
-def batches_between(reader: PartitionReader, offset: int, end_offset: int) -> Iterator[FetchedBatch]:
-    """All of them, in order."""
-    at_end = offset >= end_offset
-    while not at_end:
-        fetched = reader.fetch(offset, end_offset)
-        yield from fetched.batches
-        offset, at_end = fetched.next_offset, fetched.is_at_end
-
-
-class _CommittedOnly:
+class CommittedOnly:
     """Which batches of one answer to take, from the aborted transactions that it names."""
 
     def __init__(self, aborted: list[AbortedTransaction]) -> None:
@@ -221,8 +212,7 @@ def _is_abort(view: memoryview, position: int) -> bool:
     return False
 
 
-def _retried(data: PartitionData) -> int:
-    """Codes that the reader understands itself are no reason to ask again."""
-    code = data.error_code
-    final = code == ErrorCode.OFFSET_OUT_OF_RANGE or code in _GONE_TOPIC
-    return int(ErrorCode.NONE) if final and code not in MOVED else int(code)
+def _code_to_retry(data: PartitionData) -> int:
+    """Codes that the reader understands itself count as an answer."""
+    is_understood = data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or data.error_code in _GONE_TOPIC
+    return ErrorCode.NONE if is_understood else data.error_code

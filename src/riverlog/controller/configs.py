@@ -88,8 +88,8 @@ def _decide_topic(
     return outcome
 
 
-def _outcome(altered: alter.Altered | alter.Refused) -> Mapping[str, str] | Refusal:
-    if isinstance(altered, alter.Refused):
+def _outcome(altered: alter.Altered | alter.AlterationRefused) -> Mapping[str, str] | Refusal:
+    if isinstance(altered, alter.AlterationRefused):
         return Refusal(altered.error, altered.message)
     return altered.overrides
 

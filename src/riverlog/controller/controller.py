@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from riverlog.controller import writes
+from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan, decide_added_partitions
 from riverlog.controller.decisions import Refusal
-from riverlog.controller.deletion import Deletion, Doomed, decide_deletions
+from riverlog.controller.deletion import Deletion, TopicToDelete, decide_deletions
 from riverlog.controller.features import FeatureUpdate, decide_features
-from riverlog.controller.growth import Growth, GrowthPlan, decide_growths
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
@@ -87,14 +87,14 @@ class Controller:
         return await self._to_the_end(self._create_topics(wanted, validate_only))
 
     async def create_partitions(
-        self, wanted: Sequence[Growth], *, validate_only: bool = False
-    ) -> list[GrowthPlan | Refusal]:
+        self, wanted: Sequence[AddedPartitions], *, validate_only: bool = False
+    ) -> list[AddedPartitionsPlan | Refusal]:
         """An outcome for each topic, in the same order."""
         return await self._to_the_end(self._create_partitions(wanted, validate_only))
 
-    async def delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:
+    async def delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
         """An outcome for each topic that was named, in no particular order."""
-        return await self._to_the_end(self._delete_topics(doomed))
+        return await self._to_the_end(self._delete_topics(to_delete))
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False
@@ -133,27 +133,29 @@ class Controller:
             return [failure if failure and isinstance(each, TopicPlan) else each for each in outcomes]
 
     async def _create_partitions(
-        self, wanted: Sequence[Growth], validate_only: bool
-    ) -> list[GrowthPlan | Refusal]:
+        self, wanted: Sequence[AddedPartitions], validate_only: bool
+    ) -> list[AddedPartitionsPlan | Refusal]:
         async with self._turn:
             image = self._follower.image
-            outcomes = decide_growths(image, wanted, start=self._random_start)
-            plans = [outcome for outcome in outcomes if isinstance(outcome, GrowthPlan)]
+            outcomes = decide_added_partitions(image, wanted, start=self._random_start)
+            plans = [outcome for outcome in outcomes if isinstance(outcome, AddedPartitionsPlan)]
             if not plans or validate_only:
                 return outcomes
             failure = await self._write(
                 (
-                    writes.growth(image.topics[plan.name], plan.added, image.brokers, self._epoch)
+                    writes.added_partitions(image.topics[plan.name], plan.added, image.brokers, self._epoch)
                     for plan in plans
                 ),
                 changed=[path for plan in plans for path in writes.paths_of(plan.name)],
             )
-            return [failure if failure and isinstance(each, GrowthPlan) else each for each in outcomes]
+            return [
+                failure if failure and isinstance(each, AddedPartitionsPlan) else each for each in outcomes
+            ]
 
-    async def _delete_topics(self, doomed: Sequence[Doomed]) -> list[Deletion]:
+    async def _delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
         async with self._turn:
             image = self._follower.image
-            deletions = decide_deletions(image, doomed)
+            deletions = decide_deletions(image, to_delete)
             topics = [
                 image.topics[deletion.name]
                 for deletion in deletions

@@ -10,7 +10,7 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 
 
-class Doomed(NamedTuple):
+class TopicToDelete(NamedTuple):
     """A topic as a request names it."""
 
     name: str | None = None
@@ -25,20 +25,20 @@ class Deletion(NamedTuple):
     refusal: Refusal | None = None
 
 
-def decide_deletions(image: ClusterImage, doomed: Sequence[Doomed]) -> list[Deletion]:
+def decide_deletions(image: ClusterImage, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
     """One deletion for each topic that was named; one named twice is refused, once."""
     unnamed = [
         _refused(entry, "Neither a name nor an id says which topic is meant.")
-        for entry in doomed
-        if entry == Doomed()
+        for entry in to_delete
+        if entry == TopicToDelete()
     ]
-    overnamed = [
+    named_twice = [
         _refused(entry, "A topic is named by its name or by its id, not by both.")
-        for entry in doomed
+        for entry in to_delete
         if entry.name is not None and entry.topic_id is not None
     ]
-    names = Counter(entry.name for entry in doomed if entry.name is not None and entry.topic_id is None)
-    ids = Counter(entry.topic_id for entry in doomed if entry.name is None and entry.topic_id is not None)
+    names = Counter(entry.name for entry in to_delete if entry.name is not None and entry.topic_id is None)
+    ids = Counter(entry.topic_id for entry in to_delete if entry.name is None and entry.topic_id is not None)
     named = [_by_name(image, name, repeated=count > 1) for name, count in names.items()]
     clashing = {deletion.topic_id for deletion in named if deletion.topic_id in ids}
     named = [
@@ -52,12 +52,12 @@ def decide_deletions(image: ClusterImage, doomed: Sequence[Doomed]) -> list[Dele
         for topic_id, count in ids.items()
         if topic_id not in clashing
     ]
-    return [*overnamed, *unnamed, *named, *identified]
+    return [*named_twice, *unnamed, *named, *identified]
 
 
 def _by_name(image: ClusterImage, name: str, *, repeated: bool) -> Deletion:
     if repeated:
-        return _refused(Doomed(name), "The same topic name occurs more than once.")
+        return _refused(TopicToDelete(name), "The same topic name occurs more than once.")
     topic = image.topics.get(name)
     if topic is None:
         refusal = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
@@ -67,7 +67,7 @@ def _by_name(image: ClusterImage, name: str, *, repeated: bool) -> Deletion:
 
 def _by_id(image: ClusterImage, topic_id: UUID, *, repeated: bool) -> Deletion:
     if repeated:
-        return _refused(Doomed(None, topic_id), "The same topic id occurs more than once.")
+        return _refused(TopicToDelete(None, topic_id), "The same topic id occurs more than once.")
     name = image.topic_names.get(topic_id)
     if name is None:
         return Deletion(
@@ -76,5 +76,5 @@ def _by_id(image: ClusterImage, topic_id: UUID, *, repeated: bool) -> Deletion:
     return Deletion(name, topic_id)
 
 
-def _refused(entry: Doomed | Deletion, message: str) -> Deletion:
+def _refused(entry: TopicToDelete | Deletion, message: str) -> Deletion:
     return Deletion(entry.name, entry.topic_id, Refusal(ErrorCode.INVALID_REQUEST, message))

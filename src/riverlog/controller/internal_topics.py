@@ -1,4 +1,4 @@
-"""Topics that come into being because somebody asked for them, with the defaults or as internal topics.
+"""Topics that are created because a client asked for them, with the defaults or as internal topics.
 
 The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects, but never more
 replicas than there are brokers: a single node serves groups without being told to.
@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from riverlog.controller.topics import NewTopic
+from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 

@@ -7,7 +7,6 @@ from typing import Final
 NAME_LENGTH_MAX: Final = 249
 """Room for a partition number and a suffix in the 255 bytes of a file name."""
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -1,7 +1,7 @@
 """Decisions about new topics: may each be created, and what becomes of it. Pure.
 
 A decision is a plan or a refusal; `controller` carries plans out. Checks come in Kafka's order, since only
-the first that fails is answered. Not here: growing (`growth`) and deleting (`deletion`).
+the first that fails is answered. Not here: adding partitions (`added_partitions`) and deleting (`deletion`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from riverlog.model.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic that somebody wants. `None` asks for the broker's default."""
+    """A topic to create. `None` asks for the broker's default."""
 
     name: str
     partitions: int | None = None

@@ -11,7 +11,7 @@ from riverlog.controller.topics import TopicPlan
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.image import ConfigResource, ResourceType, TopicImage
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Create, Delete, Operation, Set
 
 
@@ -27,7 +27,7 @@ def creation(plan: TopicPlan, alive: Collection[NodeId], controller_epoch: int) 
     ]
 
 
-def growth(
+def added_partitions(
     topic: TopicImage, added: Sequence[Replicas], alive: Collection[NodeId], controller_epoch: int
 ) -> list[Operation]:
     replicas = (*(partition.replicas for partition in topic.partitions), *added)
@@ -65,7 +65,9 @@ def _new_partitions(
     states: dict[Replicas, bytes] = {}
     for assigned in set(replicas):
         isr = tuple(node_id for node_id in assigned if node_id in alive)
-        node = payloads.PartitionNode(isr[0] if isr else None, 0, isr or assigned, controller_epoch)
+        node = payloads.PartitionNode(
+            isr[0] if isr else None, LeaderEpoch(0), isr or assigned, controller_epoch
+        )
         states[assigned] = payloads.encode_partition(node)
     indexes = _in_store_order(first, first + len(replicas))
     return [

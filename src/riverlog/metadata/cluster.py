@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from riverlog.metadata import layout, payloads
+from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Create, Delete, MetadataStore, NodeExistsError, Operation
@@ -23,7 +24,7 @@ async def prepare(store: MetadataStore, *, remembered: str | None, fresh_id: UUI
     if await store.get(layout.CLUSTER_ID) is None and remembered is not None:
         raise FormatError(
             f"The data directory belongs to cluster {remembered}, but its metadata is empty. "
-            "Restore the metadata from a backup or an export; starting without it would lose every topic."
+            f"{HOW_TO_RESTORE} Starting without it would lose every topic."
         )
     wanted = dict.fromkeys(layout.PERSISTENT, b"")
     wanted[layout.CLUSTER_ID] = payloads.encode_cluster_id(payloads.uuid_text(fresh_id))

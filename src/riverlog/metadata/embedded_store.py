@@ -7,12 +7,12 @@ commit before its caller does.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Self, TypeVar
 
 from riverlog.metadata.layout import parent as parent_of
 from riverlog.metadata.node_table import NodeTable
 from riverlog.metadata.watches import Watches, topmost
+from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     Create,
     Delete,
@@ -31,7 +31,7 @@ FILE_NAME: Final = "riverlog-metadata.sqlite"
 
 
 class EmbeddedStore:
-    def __init__(self, table: NodeTable, thread: ThreadPoolExecutor, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, table: NodeTable, thread: Executor, loop: asyncio.AbstractEventLoop) -> None:
         """Use `open`."""
         self._table = table
         self._thread = thread
@@ -40,16 +40,12 @@ class EmbeddedStore:
         self._state = SessionState.CONNECTED
 
     @classmethod
-    async def open(cls, path: str) -> Self:
-        """Open or create the file; raises `FormatError` when a newer release wrote it."""
+    async def open(cls, path: str, thread: Executor) -> Self:
+        """Open or create the file; raises `FormatError` when a newer release wrote it.
+
+        `thread` runs one thing at a time, and ours only."""
         loop = asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="riverlog-metadata")
-        try:
-            table = await loop.run_in_executor(thread, NodeTable, path)
-        except BaseException:
-            thread.shutdown()
-            raise
-        return cls(table, thread, loop)
+        return cls(await loop.run_in_executor(thread, NodeTable, path), thread, loop)
 
     @property
     def session_state(self) -> SessionState:
@@ -95,7 +91,6 @@ class EmbeddedStore:
             return
         self._state = SessionState.LOST
         await self._loop.run_in_executor(self._thread, self._table.close)
-        self._thread.shutdown()
         self._watches.notify_session(self._state)
 
     async def _call(self, work: Callable[[], T]) -> T:

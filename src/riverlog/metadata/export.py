@@ -13,6 +13,10 @@ from riverlog.model.errors import FormatError
 from riverlog.model.metadata_store import Create, MetadataStore, NodeExistsError, Operation, Set
 
 FORMAT: Final = 1
+HOW_TO_RESTORE: Final = (
+    "Restore riverlog-metadata.sqlite from a backup, or move it away and put an export in its place with "
+    "`riverlog metadata import`."
+)
 
 
 async def export(store: MetadataStore) -> dict[str, Any]:
@@ -31,7 +35,10 @@ async def restore(store: MetadataStore, document: dict[str, Any]) -> None:
             "Use the release that wrote it, or a newer one."
         )
     if await store.get(layout.CLUSTER_ID) is not None:
-        raise NodeExistsError("The metadata store belongs to a cluster already. Restore into an empty one.")
+        raise NodeExistsError(
+            "The metadata store belongs to a cluster already. Import into a new directory, or move "
+            "riverlog-metadata.sqlite away first."
+        )
     operations: list[Operation] = []
     for path, data in sorted(document["nodes"].items(), key=lambda item: _key(item[0])):
         exists = await store.get(path) is not None

@@ -1,8 +1,8 @@
 """Follows the metadata store and keeps the image of the cluster.
 
 The only writer of the image. Changes are applied in order, one image after the other; subscribers are called
-on the event loop with the old and the new one before anybody who awaits `refresh` goes on. Not here:
-decisions; the follower never writes to the store.
+on the event loop with what differs before a caller of `refresh` goes on. Not here: decisions; the follower
+never writes to the store.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.image_builder import ROOTS, ImageBuilder, parts_of
 from riverlog.metadata.layout import is_at_or_below
@@ -19,14 +20,14 @@ _logger = logging.getLogger(__name__)
 _SINGLE_READS_MIN: Final = 100
 _READS_AT_ONCE: Final = 200
 
-Subscriber = Callable[[ClusterImage, ClusterImage], None]
+ImageSubscriber = Callable[[ImageDelta], None]
 
 
 class MetadataFollower:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._image = ClusterImage()
-        self._subscribers: list[Subscriber] = []
+        self._subscribers: list[ImageSubscriber] = []
         self._dirty: dict[str, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
@@ -38,8 +39,8 @@ class MetadataFollower:
     def image(self) -> ClusterImage:
         return self._image
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Call with (old, new) after each change. Must not block; an exception ends the following."""
+    def subscribe(self, subscriber: ImageSubscriber) -> None:
+        """Call after each change. Must not block; an exception ends the following."""
         self._subscribers.append(subscriber)
 
     async def start(self) -> None:
@@ -105,12 +106,12 @@ class MetadataFollower:
             some = fewer[start : start + _READS_AT_ONCE]
             for part, tree in zip(some, await asyncio.gather(*map(self._store.tree, some)), strict=True):
                 builder.apply(part, tree)
-        old, new = self._image, builder.build()
-        if new is old:
+        delta = builder.build()
+        if delta is None:
             return
-        self._image = new
+        self._image = delta.new
         for subscriber in self._subscribers:
-            subscriber(old, new)
+            subscriber(delta)
 
 
 def _fewer(parts: Iterable[str], image: ClusterImage) -> list[str]:

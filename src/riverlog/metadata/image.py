@@ -1,7 +1,8 @@
 """The cluster as one immutable value: brokers, topics with ids, partitions, configs.
 
 Handlers read it and nothing else; a change makes a new image that shares what stayed the same. Not here:
-reading the store (`loading`) and following it (`follower`). Compact on purpose: partitions in the same state
+building it from the store (`image_builder`), what differs between two (`delta`), following the store
+(`follower`). Compact on purpose: partitions in the same state
 are the same object, so an idle partition costs the pointer to it.
 """
 
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
 
 
@@ -36,7 +37,7 @@ class PartitionImage(NamedTuple):
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
     leader: NodeId | None
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     partition_epoch: int
 
 

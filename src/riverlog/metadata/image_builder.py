@@ -1,7 +1,9 @@
 """From nodes of the store to the image: which part a changed path touches, and the image with that part new.
 
 Pure. `parts_of` says what must be read again after a change; `ImageBuilder` puts what was read into a new
-image. A topic is read as a whole, except that a change of one partition's state reads that state alone.
+image and says what differs in it. A topic is read as a whole, except that a change of one partition's state
+reads that state alone; the states of one topic are collected, so that its partitions are copied once however
+many of them have changed.
 """
 
 from collections.abc import Mapping
@@ -9,8 +11,9 @@ from typing import Final, Generic, TypeVar
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import CONFIG_ROOTS, entry_of, resource_at
+from riverlog.metadata.delta import ImageDelta, delta_of
 from riverlog.metadata.image import BrokerImage, ClusterImage, ConfigResource, PartitionImage, TopicImage
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Versioned
 
 K = TypeVar("K")
@@ -45,12 +48,14 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
-class _Draft(Generic[K, V]):
+class _CopyOnWrite(Generic[K, V]):
     """A mapping under change, copied when the first difference comes: what stays the same stays itself."""
 
     def __init__(self, base: Mapping[K, V]) -> None:
         self._base = base
         self._copy: dict[K, V] | None = None
+        self.touched: set[K] = set()
+        """Keys under which something may differ from the base."""
 
     @property
     def now(self) -> Mapping[K, V]:
@@ -58,13 +63,14 @@ class _Draft(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         if self.now.get(key) != value:
-            self._writable()[key] = value
+            self._writable(key)[key] = value
 
     def drop(self, key: K) -> None:
         if key in self.now:
-            del self._writable()[key]
+            del self._writable(key)[key]
 
-    def _writable(self) -> dict[K, V]:
+    def _writable(self, key: K) -> dict[K, V]:
+        self.touched.add(key)
         if self._copy is None:
             self._copy = dict(self._base)
         return self._copy
@@ -78,14 +84,19 @@ class ImageBuilder:
         self._cluster_id = base.cluster_id
         self._controller_id = base.controller_id
         self._features, self._features_epoch = base.features, base.features_epoch
-        self._brokers = _Draft(base.brokers)
-        self._topics = _Draft(base.topics)
-        self._topic_names = _Draft(base.topic_names)
-        self._configs = _Draft(base.configs)
+        self._brokers = _CopyOnWrite(base.brokers)
+        self._topics = _CopyOnWrite(base.topics)
+        self._topic_names = _CopyOnWrite(base.topic_names)
+        self._configs = _CopyOnWrite(base.configs)
+        self._states: dict[str, dict[int, Versioned | None]] = {}
+        """Partition states that were read alone, by topic and index, until the image is built."""
         self._shared: dict[tuple[tuple[NodeId, ...], bytes, int], PartitionImage] = {}
 
-    def build(self) -> ClusterImage:
-        """The image with all parts applied: the very one it started from when nothing differs."""
+    def build(self) -> ImageDelta | None:
+        """The image with all parts applied, as what differs in it; None when nothing does."""
+        for topic, states in self._states.items():
+            self._put_states(topic, states)
+        self._states.clear()
         base = self._base
         if (
             self._cluster_id == base.cluster_id
@@ -95,8 +106,8 @@ class ImageBuilder:
             and self._topics.now is base.topics
             and self._configs.now is base.configs
         ):
-            return base
-        return ClusterImage(
+            return None
+        new = ClusterImage(
             cluster_id=self._cluster_id,
             version=base.version + 1,
             controller_id=self._controller_id,
@@ -106,6 +117,13 @@ class ImageBuilder:
             configs=self._configs.now,
             features=self._features,
             features_epoch=self._features_epoch,
+        )
+        return delta_of(
+            base,
+            new,
+            topics=self._topics.touched,
+            brokers=self._brokers.touched,
+            configs=self._configs.touched,
         )
 
     def apply(self, part: str, tree: Tree) -> None:
@@ -127,9 +145,9 @@ class ImageBuilder:
             case _:
                 names = {path[len(root) + 1 :] for path in tree if path != root}
                 entries = {name for name in names if "/" not in name}
-                for name in self._entries_of(root) - entries:
+                for name in sorted(self._entries_of(root) - entries):
                     self._apply_entry(root, name, {})
-                for name in entries:
+                for name in sorted(entries):
                     self._apply_entry(root, name, tree)
 
     def _apply_features(self, path: str, node: Versioned | None) -> None:
@@ -154,7 +172,8 @@ class ImageBuilder:
             case layout.BROKER_IDS:
                 self._apply_broker(path, NodeId(int(name)), node)
             case layout.TOPICS if "/" in name:
-                self._apply_partition(path, name, node)
+                topic, _, index, _ = name.split("/")
+                self._states.setdefault(topic, {})[int(index)] = node
             case layout.TOPICS:
                 self._apply_topic(path, name, node, tree)
             case _:
@@ -175,6 +194,7 @@ class ImageBuilder:
             self._configs.drop(resource)
 
     def _apply_topic(self, path: str, name: str, node: Versioned | None, tree: Tree) -> None:
+        self._states.pop(name, None)  # What is read as a whole is newer than the states before it.
         old = self._topics.now.get(name)
         if node is None:
             if old is not None:
@@ -195,19 +215,20 @@ class ImageBuilder:
         self._topics.put(name, TopicImage(name, read.topic_id, partitions))
         self._topic_names.put(read.topic_id, name)
 
-    def _apply_partition(self, path: str, name: str, node: Versioned | None) -> None:
-        topic_name, _, index_text, _ = name.split("/")
-        topic = self._topics.now.get(topic_name)
-        index = int(index_text)
-        if topic is None or index >= len(topic.partitions):
+    def _put_states(self, name: str, states: Mapping[int, Versioned | None]) -> None:
+        topic = self._topics.now.get(name)
+        if topic is None:
             return  # The topic itself is changing too, and is read as a whole.
         partitions = list(topic.partitions)
-        partitions[index] = self._partition(partitions[index].replicas, path, node)
-        self._topics.put(topic_name, TopicImage(topic_name, topic.topic_id, tuple(partitions)))
+        for index, node in states.items():
+            if index < len(partitions):
+                path = layout.partition_state(name, index)
+                partitions[index] = self._partition(partitions[index].replicas, path, node)
+        self._topics.put(name, TopicImage(name, topic.topic_id, tuple(partitions)))
 
     def _partition(self, replicas: tuple[NodeId, ...], path: str, node: Versioned | None) -> PartitionImage:
         if node is None:
-            return PartitionImage(replicas, (), None, -1, -1)
+            return PartitionImage(replicas, (), None, LeaderEpoch(-1), -1)
         key = (replicas, node.data, node.version)
         found = self._shared.get(key)
         if found is None:

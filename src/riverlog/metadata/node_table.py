@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final, assert_never
 
+from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.metadata.layout import parent as parent_of
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import (
@@ -58,7 +59,7 @@ class NodeTable:
                     f"{path} is in use by another process. Stop the node that owns it first."
                 ) from error
             raise FormatError(
-                f"{path} is not a usable metadata database ({error}). Restore it from a backup or an export."
+                f"{path} is not a usable metadata database ({error}). {HOW_TO_RESTORE}"
             ) from error
         except BaseException:
             self._db.close()

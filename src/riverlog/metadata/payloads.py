@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
 
 
@@ -31,7 +32,7 @@ class TopicNode(NamedTuple):
 
 class PartitionNode(NamedTuple):
     leader: NodeId | None
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     isr: tuple[NodeId, ...]
     controller_epoch: int
 
@@ -200,7 +201,4 @@ def _decode(path: str, data: bytes) -> dict[str, Any]:
 
 
 def _malformed(path: str, reason: object) -> FormatError:
-    return FormatError(
-        f"Metadata node {path} cannot be understood ({reason}). "
-        "Restore the metadata from a backup or an export."
-    )
+    return FormatError(f"Metadata node {path} cannot be understood ({reason}). {HOW_TO_RESTORE}")

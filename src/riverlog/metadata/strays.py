@@ -2,10 +2,12 @@
 
 A deleted topic is gone from the metadata in one step; its logs are renamed and removed after that. A crash in
 between leaves them behind, and so does a deletion while the node was down: on start they are found here. The
-topic id tells a log from that of an older topic of the same name.
+topic id tells a log from that of an older topic of the same name. But the metadata may also be wrong, that of
+another cluster or an old copy, so that strays are moved aside and not deleted, and that many are a reason not
+to start.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
@@ -15,11 +17,16 @@ from riverlog.model.ids import NodeId, TopicPartition
 def stray_logs(
     image: ClusterImage, node_id: NodeId, found: Iterable[tuple[TopicPartition, UUID | None]]
 ) -> list[TopicPartition]:
-    """Those of the logs found on disk, each with the topic id written beside it, that may be removed.
+    """Those of the logs found on disk, each with the topic id written beside it, that no partition claims.
 
     The image must be that of the cluster the data directory belongs to: `cluster.prepare` sees to it.
     """
     return [each for each, topic_id in found if not _is_wanted(image, node_id, each, topic_id)]
+
+
+def are_too_many(strays: Collection[TopicPartition], log_count: int) -> bool:
+    """More than half of all logs, of more than one topic: that is no deletion that a crash has cut short."""
+    return 2 * len(strays) > log_count and len({each.topic for each in strays}) > 1
 
 
 def _is_wanted(image: ClusterImage, node_id: NodeId, log: TopicPartition, topic_id: UUID | None) -> bool:

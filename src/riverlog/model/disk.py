@@ -1,7 +1,7 @@
 """The disk port: everything the log engine asks of a file system.
 
 Calls block; the caller decides which of them may run on the event loop. `OSError` passes through to the
-storage layer, which translates it once. A real adapter is in `riverlog.storage.local_disk`; the simulated
+storage layer, which translates it once. A real adapter is in `riverlog.storage.disk.local`; the simulated
 one, which loses unsynced writes, tears them and fails on request, is in `riverlog.testing`.
 """
 
@@ -11,17 +11,27 @@ ReadableBuffer = bytes | bytearray | memoryview
 
 
 class DiskFile(Protocol):
-    """An open file. `fileno` is a real descriptor that `sendfile` can read from."""
+    """An open file."""
 
     @property
     def path(self) -> str: ...
 
-    def fileno(self) -> int: ...
+    def fileno(self) -> int | None:
+        """A descriptor that the operating system can send from; None when the file is not one of its."""
+        ...
 
     def size(self) -> int: ...
 
     def pread(self, length: int, position: int) -> bytes:
         """Up to `length` bytes; fewer only at the end of the file."""
+        ...
+
+    def read_if_warm(self, length: int, position: int) -> bytes | bytearray | None:
+        """The bytes, or None when reading them now would wait for the disk (or ends before `length`)."""
+        ...
+
+    def is_warm(self, position: int, length: int) -> bool:
+        """Whether the first and the last byte of a range can be read without waiting for the disk."""
         ...
 
     def bring_in(self, position: int, length: int) -> None:

@@ -146,9 +146,23 @@ class ErrorCode(IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def of(cls, code: int) -> "ErrorCode":
+        """The code of a reply. One that is not known, of a newer broker, counts as UNKNOWN_SERVER_ERROR."""
+        return _BY_NUMBER.get(code, cls.UNKNOWN_SERVER_ERROR)
+
     @property
     def is_retriable(self) -> bool:
+        """Whether the same request may succeed later, as Kafka classifies it."""
         return self in _RETRIABLE
+
+    @property
+    def invalidates_metadata(self) -> bool:
+        """Whether this broker is the wrong one: who leads, coordinates or controls is looked up again."""
+        return self in _INVALIDATES_METADATA
+
+
+_BY_NUMBER = {int(code): code for code in ErrorCode}
 
 
 _RETRIABLE = frozenset(
@@ -187,6 +201,26 @@ _RETRIABLE = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+_INVALIDATES_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
 
 
 class RiverlogError(Exception):
@@ -207,6 +241,23 @@ class DiskFullError(RiverlogError):
 
 class CorruptLogError(RiverlogError):
     """Bytes on disk are not what was written."""
+
+
+class DamagedLogError(CorruptLogError):
+    """A place in a segment's file is not what was written: which, and from which offset on it matters.
+
+    What lies before the place, and what can be found without it, is still to be had.
+    """
+
+    def __init__(self, path: str, position: int, offset: int, what: str) -> None:
+        super().__init__(
+            f"{path} is damaged at byte {position} (offset {offset}): {what}. `riverlog log verify {path}` "
+            "shows what is left; restore the file from a replica or a backup, or read on behind it."
+        )
+        self.path = path
+        self.position = position
+        self.offset = offset
+        self.what = what
 
 
 class FormatError(RiverlogError):

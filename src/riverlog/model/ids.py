@@ -1,12 +1,9 @@
 """Names and numbers that identify things, as types of their own so that they cannot be mixed up."""
 
 from typing import NamedTuple, NewType
-from uuid import UUID
 
 NodeId = NewType("NodeId", int)
-TopicId = NewType("TopicId", UUID)
 LeaderEpoch = NewType("LeaderEpoch", int)
-Offset = NewType("Offset", int)
 ProducerId = NewType("ProducerId", int)
 
 
@@ -18,3 +15,10 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """A producer by the numbers that brokers know it by; a higher epoch of the same id fences it."""
+
+    producer_id: int
+    producer_epoch: int

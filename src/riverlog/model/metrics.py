@@ -15,7 +15,7 @@ class Metrics(Protocol):
     def counter(self, name: str, **labels: str) -> Counter: ...
 
     def gauge(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """Register a value that is read when somebody asks for it."""
+        """Register a value that is read when the metrics are read."""
         ...
 
 

@@ -1,14 +1,14 @@
 """The network port: non-blocking sockets with readiness callbacks, as the data path wants them.
 
-A socket reports readiness on the event loop that listens. `recv_into`, `send` and `sendfile` never block:
-they raise `BlockingIOError` when nothing can be done now. The first two may be attributes that can be called,
-so that they can be the operating system's own.
+A socket reports readiness on the event loop that listens or connects. `recv_into`, `send` and `sendfile`
+never block: they raise `BlockingIOError` when nothing can be done now. The first two may be attributes that
+can be called, so that they can be the operating system's own.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from riverlog.model.disk import ReadableBuffer
+from riverlog.model.disk import DiskFile, ReadableBuffer
 
 
 class Address(NamedTuple):
@@ -35,7 +35,9 @@ class Socket(Protocol):
         """As `send`, when further data follows at once: a small head waits for it."""
         ...
 
-    def sendfile(self, descriptor: int, position: int, length: int) -> int: ...
+    def sendfile(self, file: DiskFile, position: int, length: int) -> int:
+        """Bytes of the file that were taken; 0 when it ends before them."""
+        ...
 
     def expect_long_replies(self) -> None:
         """From now on the peer reads in bulk: what is sent goes in steps that caches can hold."""
@@ -59,8 +61,19 @@ class Listening(Protocol):
     def close(self) -> None: ...
 
 
+class Connecting(Protocol):
+    def cancel(self) -> None:
+        """Give it up: nobody hears of it any more. No error when it has come to its end."""
+        ...
+
+
 class Network(Protocol):
     def listen(self, address: Address, on_accept: Callable[[Socket], None]) -> Listening: ...
+
+    def connect(self, address: Address, on_done: Callable[[Socket | OSError], None]) -> Connecting:
+        """Begin a connection and return at once. `on_done` is called once, later, on the event loop, unless
+        it is cancelled; whoever waits bounds the time. Names are looked up without blocking either."""
+        ...
 
     def own_host(self, *, is_ipv6: bool) -> str:
         """An address or name under which other machines are likely to reach this one."""

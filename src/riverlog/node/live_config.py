@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from riverlog.metadata.image import ClusterImage
-from riverlog.model.config.alter import Refused, check_topic
+from riverlog.model.config.alter import AlterationRefused, check_topic
 from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.settings import Settings
@@ -56,7 +56,7 @@ class LiveConfig:
     def topic_problem(self, image: ClusterImage, overrides: Mapping[str, str]) -> str | None:
         """Why a topic cannot have these settings of its own."""
         outcome = check_topic(overrides, self.layers(image))
-        return outcome.message if isinstance(outcome, Refused) else None
+        return outcome.message if isinstance(outcome, AlterationRefused) else None
 
     def _altered_in(self, image: ClusterImage) -> tuple[Mapping[str, str], Mapping[str, str]]:
         return image.broker_config(None), image.broker_config(self._node_id)

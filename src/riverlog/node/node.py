@@ -7,21 +7,26 @@ failed start.
 
 import asyncio
 import logging
-import random
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from random import Random
 from uuid import UUID, uuid4
 
-from riverlog.broker.cold_reads import ColdReader
-from riverlog.broker.connections import ConnectionLimits, Connections
-from riverlog.broker.dispatch import Dispatcher
-from riverlog.broker.network import AsyncNetwork
-from riverlog.broker.receive_memory import ReceiveMemory
-from riverlog.broker.turn import Turn
+from riverlog.broker.dispatch.dispatcher import Dispatcher
+from riverlog.broker.dispatch.door import Door, OpenDoor
+from riverlog.broker.dispatch.route import AnyRoute
+from riverlog.broker.dispatch.routes import Collaborators, routes_of
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.fetch.sessions import FetchSessions
+from riverlog.broker.net.cold_reads import ColdReader
+from riverlog.broker.net.connections import ConnectionLimits, Connections
+from riverlog.broker.net.interception import Interception, NoInterception
+from riverlog.broker.net.network import AsyncNetwork
+from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
@@ -32,36 +37,43 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.disk import Disk
 from riverlog.model.errors import StorageError
+from riverlog.model.executor import Executor, MakeExecutor
 from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Address, Network
 from riverlog.node.coordinators import Coordinators
-from riverlog.node.data_directories import DataDirectories
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties, Duty
-from riverlog.node.front_door import FrontDoor
-from riverlog.node.handlers import make_routes
+from riverlog.node.first_look import check_is_ours, imported_cluster_id
+from riverlog.node.listeners import Listeners
 from riverlog.node.live_config import LiveConfig
-from riverlog.node.log_moves import LogMoves
 from riverlog.node.metrics import InMemoryMetrics
-from riverlog.node.storage_gauges import measure_storage
 from riverlog.node.system_clock import SystemClock
+from riverlog.node.threads import thread_executor
+from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.cleaning.cleaner import Cleaner
-from riverlog.storage.flusher import Flusher
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.log_directory import LogDirectory
-from riverlog.storage.meta_properties import check_owner
-from riverlog.storage.open_files import OpenFiles
+from riverlog.replication.unclaimed_logs import set_strays_aside
+from riverlog.storage.directory.cleaner import THREADS_MAX as CLEANER_THREADS_MAX
+from riverlog.storage.directory.cleaner import Cleaner
+from riverlog.storage.directory.data_directories import DataDirectories
+from riverlog.storage.directory.gauges import measure_storage
+from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.disk.open_files import OpenFiles
+from riverlog.storage.files.meta_properties import check_owner
+from riverlog.storage.log.flusher import Flusher
 
 _logger = logging.getLogger(__name__)
 _IDLE_SCAN_MS = 5_000
+_FETCH_SESSION_ID_MAX = 2**31 - 1
 _RECEIVE_BUDGET_BYTES = 256 * 1024**2
 _LONG_REPLY_BUFFER_BYTES = 200 * 1024  # Within what any Linux allows by default.
 _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
+_SYNC_THREADS = 2
+_COLD_READ_THREADS = 2
 
 
 class Node:
@@ -73,31 +85,67 @@ class Node:
         clock: Clock | None = None,
         network: Network | None = None,
         metrics: Metrics | None = None,
+        door: Callable[[Iterable[AnyRoute], Metrics], Door] = OpenDoor,
+        open_store: Callable[[str], Awaitable[MetadataStore]] | None = None,
+        random: Random | None = None,
+        new_id: Callable[[], UUID] = uuid4,
+        new_executor: MakeExecutor = thread_executor,
+        interception: Interception | None = None,
+        transaction_clock: Clock | None = None,
     ) -> None:
+        """`door` makes what every request has to pass, from the routes that are served; `open_store` is given
+        the data directory in which an embedded store would be. `interception` stands before the door, in
+        tests. `transaction_clock` is for those who let time-outs of transactions go by another clock than the
+        rest."""
         self.config = ServerConfig.from_settings(settings)
         self.metrics = metrics or InMemoryMetrics()
         self._settings = settings
         self._disk = disk or LocalDisk()
         self._clock = clock or SystemClock()
         self._network = network or _network(settings, self.config)
+        self._make_door = door
+        self._open_store = open_store or self._open_embedded_store
+        self._random = random or Random()
+        self._new_id = new_id
+        self._new_executor = new_executor
+        self._interception = interception or NoInterception()
+        self._transaction_clock = transaction_clock or self._clock
         self._live_config = LiveConfig(settings, self.config.node_id)
         self._shares = DescriptorShares(self.config.open_files_max)
         self._open_files = OpenFiles(self._shares.open_files)
         self._stack = AsyncExitStack()
         self._is_clean = True
-        self._door: FrontDoor | None = None
+        self._listeners: Listeners | None = None
 
     @property
     def addresses(self) -> Mapping[str, Address]:
         """What each listener is bound to, by name, with the port that was really taken."""
-        assert self._door is not None, "the node has not been started"
-        return self._door.bound
+        assert self._listeners is not None, "the node has not been started"
+        return self._listeners.bound
 
     @property
     def advertised(self) -> Mapping[str, Address]:
         """What clients are told, by listener name."""
-        assert self._door is not None, "the node has not been started"
-        return self._door.advertised
+        assert self._listeners is not None, "the node has not been started"
+        return self._listeners.advertised
+
+    @property
+    def cluster_id(self) -> str:
+        return self._follower.image.cluster_id
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as this node sees it."""
+        return self._follower.image
+
+    async def run_what_is_due(self) -> None:
+        """Do now what time has brought, as after a jump of the clock: return when all of it is done.
+
+        Ended transactions come first, because records behind an open one are neither deleted nor compacted.
+        """
+        await self._coordinators.run_what_is_due()
+        await self._directories.run_what_is_due()
+        await self._cleaner.clean_what_is_due()
 
     async def start(self) -> None:
         """Raises `RiverlogError`, or `OSError` when an address cannot be bound."""
@@ -115,31 +163,34 @@ class Node:
 
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(1, thread_name_prefix="riverlog-storage")
-        self._stack.callback(thread.shutdown)
+        thread = self._executor("storage", 1)
         logs, unusable = await loop.run_in_executor(thread, self._open_directories)
         measure_storage(self.metrics, logs, self._open_files, unusable_count=len(unusable))
-        flusher = Flusher(loop)
+        flusher = Flusher(loop, executor=self._executor("sync", _SYNC_THREADS))
         directories = DataDirectories(logs, flusher, thread, self._clock, self._hosted, unusable=unusable)
+        self._directories = directories
         self._stack.push_async_callback(self._close_directories, directories)
-        self._stack.push_async_callback(flusher.close)
-        store = await self._open_store(logs)
+        self._stack.push_async_callback(flusher.drain)
+        store = await self._prepare_store(logs)
         self._follower = follower = MetadataFollower(store)
         self._stack.push_async_callback(follower.close)
         replicas = ReplicaSet(self.config.node_id, directories, flusher, self._live_config.log_config)
         follower.subscribe(replicas.apply)
         await follower.start()
-        directories.remove_strays(follower.image, self.config.node_id)
+        set_strays_aside(
+            directories.online, follower.image, self.config.node_id, accept_many=self.config.accept_strays
+        )
         directories.note_missing()
         await directories.recover()
         producer_ids = ProducerIds(store, self.config.node_id)
-        coordinators = Coordinators(
+        self._coordinators = coordinators = Coordinators(
             self._settings,
             self.config.node_id,
             replicas,
             follower,
             producer_ids,
             clock=self._clock,
+            transaction_clock=self._transaction_clock,
             read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),
         )
         self._stack.callback(replicas.close)
@@ -162,8 +213,10 @@ class Node:
         unusable: list[str] = []
         try:
             for path in self.config.log_dirs:
+                check_is_ours(self._disk, path, holds_metadata=not opened)
+                cluster_id = opened[0].meta.cluster_id if opened else imported_cluster_id(path)
                 try:
-                    opened.append(self._open_directory(path, opened[0].meta.cluster_id if opened else None))
+                    opened.append(self._open_directory(path, cluster_id))
                 except StorageError as error:
                     if not opened:
                         raise
@@ -182,13 +235,13 @@ class Node:
             clock=self._clock,
             node_id=self.config.node_id,
             cluster_id=cluster_id,
-            new_uuid=uuid4,
+            new_uuid=self._new_id,
             config_for=lambda topic: self._live_config.log_config(self._follower.image, topic),
             open_files=self._open_files,
         )
 
-    async def _open_store(self, logs: list[LogDirectory]) -> MetadataStore:
-        store = await EmbeddedStore.open(f"{logs[0].path}/{FILE_NAME}")
+    async def _prepare_store(self, logs: list[LogDirectory]) -> MetadataStore:
+        store = await self._open_store(logs[0].path)
         self._stack.push_async_callback(store.close)
         meta = logs[0].meta
         # A directory without a single partition has nothing to lose with its metadata: a first start that
@@ -197,6 +250,9 @@ class Node:
         cluster_id = await cluster.prepare(store, remembered=remembered, fresh_id=parse_uuid(meta.cluster_id))
         check_owner(meta, logs[0].path, self.config.node_id, cluster_id)
         return store
+
+    async def _open_embedded_store(self, directory: str) -> MetadataStore:
+        return await EmbeddedStore.open(f"{directory}/{FILE_NAME}", self._executor("metadata", 1))
 
     async def _serve(
         self,
@@ -213,53 +269,70 @@ class Node:
             follower,
             self.config.node_id,
             rules=self._topic_rules,
-            new_id=uuid4,
-            random=random.Random(),
+            new_id=self._new_id,
+            random=self._random,
             wall_ms=self._clock.wall_ms,
         )
         self._stack.push_async_callback(controller.close)
-        turn = Turn()
-        routes = make_routes(
-            self.config,
-            replicas=replicas,
-            follower=follower,
-            controller=controller,
-            producer_ids=producer_ids,
-            coordinators=coordinators,
-            directories=directories,
-            moves=moves,
-            layers=lambda: self._live_config.layers(follower.image),
-            turn=turn,
-            clock=self._clock,
-            metrics=self.metrics,
+        turn, cold_reader = LoopTurn(), ColdReader(self._executor("cold-read", _COLD_READ_THREADS))
+        routes = routes_of(
+            Collaborators(
+                config=self.config,
+                replicas=replicas,
+                follower=follower,
+                controller=controller,
+                producer_ids=producer_ids,
+                groups=coordinators.groups,
+                transactions=coordinators.transactions.coordinator,
+                transaction_admission=coordinators.transactions.writes,
+                markers=coordinators.transactions.markers,
+                automatic_topics=coordinators.automatic_topics,
+                directories=directories,
+                moves=moves,
+                layers=lambda: self._live_config.layers(follower.image),
+                fetch_sessions=self._fetch_sessions(),
+                turn=turn,
+                cold_reader=cold_reader,
+                clock=self._clock,
+                metrics=self.metrics,
+                new_id=self._new_id,
+            )
         )
-        cold_reader = ColdReader()
-        self._stack.callback(cold_reader.close)
+        door = self._make_door(routes.values(), self.metrics)
+        self.dispatcher = Dispatcher(routes, door, self._clock, self.metrics)
         self._connections = Connections(
-            Dispatcher(routes, self._clock, self.metrics),
+            self._interception.over(self.dispatcher),
             self._limits(follower.image),
             memory=ReceiveMemory(self.config.queued_request_bytes_max or _RECEIVE_BUDGET_BYTES),
             cold_reader=cold_reader,
             turn=turn,
             clock=self._clock,
             metrics=self.metrics,
+            refuses=self._interception.refuses,
         )
         self._stack.callback(self._connections.close)
         follower.subscribe(self._follow_limits)
-        self._door = FrontDoor(self._network, self._connections)
-        self._stack.callback(self._door.close)
-        self._door.bind(self.config.listeners, self.config.advertised_listeners)
+        self._listeners = Listeners(self._network, self._connections)
+        self._stack.callback(self._listeners.close)
+        self._listeners.bind(self.config.listeners, self.config.advertised_listeners)
         await cluster.register_broker(
             store,
             self.config.node_id,
-            self._door.advertised,
+            self._listeners.advertised,
             security={listener.name: listener.protocol.value for listener in self.config.listeners},
             rack=self.config.rack,
             now_ms=self._clock.wall_ms(),
         )
         await follower.refresh([layout.broker(self.config.node_id)])
         await controller.start()
-        self._door.open()
+        self._listeners.open()
+
+    def _fetch_sessions(self) -> FetchSessions:
+        return FetchSessions(
+            self.config.fetch_session_slots,
+            now_ms=lambda: int(self._clock.monotonic_s() * 1000),
+            random_id=lambda: self._random.randint(1, _FETCH_SESSION_ID_MAX),
+        )
 
     def _start_duties(self, directories: DataDirectories) -> None:
         config = self.config
@@ -282,9 +355,10 @@ class Node:
         duties.start(Duty("flushing", min(flush_ms or _FLUSH_LOOK_MS, _FLUSH_LOOK_MS), directories.flush_due))
 
     def _start_cleaner(self, directories: DataDirectories) -> None:
-        cleaner = Cleaner(
+        self._cleaner = cleaner = Cleaner(
             lambda: directories.online,
             lambda: self._live_config.cleaner_config(self._follower.image),
+            executor=self._executor("cleaner", CLEANER_THREADS_MAX),
             clock=self._clock,
             metrics=self.metrics,
         )
@@ -302,9 +376,9 @@ class Node:
         idle_ms = self.config.connections_max_idle_ms
         return _IDLE_SCAN_MS if idle_ms is None else max(min(idle_ms // 4, _IDLE_SCAN_MS), 100)
 
-    def _follow_limits(self, old: ClusterImage, new: ClusterImage) -> None:
-        if old.configs is not new.configs:
-            self._connections.limits = self._limits(new)
+    def _follow_limits(self, delta: ImageDelta) -> None:
+        if delta.configs:
+            self._connections.limits = self._limits(delta.new)
 
     def _limits(self, image: ClusterImage) -> ConnectionLimits:
         config = self._live_config.server_config(image)
@@ -315,6 +389,12 @@ class Node:
             per_address_overrides=config.max_connections_per_ip_overrides,
             idle_ms_max=config.connections_max_idle_ms,
         )
+
+    def _executor(self, name: str, threads: int) -> Executor:
+        """One that is shut down after everything that was started later."""
+        executor = self._new_executor(name, threads)
+        self._stack.callback(executor.shutdown, cancel_futures=True)
+        return executor
 
     def _hosted(self) -> Iterator[tuple[TopicPartition, UUID]]:
         for name, topic in self._follower.image.topics.items():

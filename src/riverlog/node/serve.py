@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from riverlog import __version__
 from riverlog.model.config.settings import Settings
 from riverlog.node.descriptors import raise_limit
 from riverlog.node.log_lines import log_to_stderr
@@ -36,6 +37,12 @@ async def _serve(settings: Settings) -> None:
     node = Node(settings)
     await node.start()
     try:
+        _logger.info(
+            "riverlog %s, cluster %s, data in %s",
+            __version__,
+            node.cluster_id,
+            ", ".join(node.config.log_dirs),
+        )
         sys.stdout.write(f"riverlog ready on {next(iter(node.addresses.values()))}\n")
         sys.stdout.flush()
         await stopped.wait()

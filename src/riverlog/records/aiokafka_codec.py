@@ -6,13 +6,11 @@ to some twenty bytes behind the end of hostile input before it notices, so calle
 decompression has no bound.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Protocol, cast
 
 from riverlog.model.disk import ReadableBuffer
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 
 class NativeRecord(Protocol):

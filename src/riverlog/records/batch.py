@@ -6,9 +6,10 @@ change recomputes the CRC; nothing here looks behind the 61 bytes of a header ex
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.named_tuples import maker_of
 from riverlog.records.checksum import crc32c
 from riverlog.records.compression import Codec
 
@@ -25,10 +26,9 @@ DELETE_HORIZON_FLAG = 0x40
 ORDINARY_ATTRIBUTES = frozenset(codec | flag for codec in CODECS for flag in (0, TRANSACTIONAL_FLAG))
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-HeaderFields = tuple[int, ...]
+HeaderFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 """The fields of a header as they stand: those of `BatchHeader`, but the length instead of the whole size."""
 unpack_header: Callable[..., HeaderFields] = _HEADER.unpack_from
-_new_tuple = tuple.__new__
 _BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
 _BASE_OFFSET = struct.Struct(">q")
 _put_beginning = struct.Struct(">qii").pack_into
@@ -37,8 +37,11 @@ _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
 _LEADER_EPOCH_AT = 12
+MAGIC_AT = 16
 _CRC_AT = 17
 CRC_COVERS_FROM = _ATTRIBUTES_AT = 21
+ATTRIBUTES_LOW_BYTE_AT = 22
+PRODUCER_ID_AT = 43
 _MAX_TIMESTAMP_AT = 35
 _SEQUENCES = 1 << 31
 
@@ -108,6 +111,9 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_FLAG else None
 
 
+_batch_header: Final = maker_of(BatchHeader)
+
+
 def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
     """The header at `position`. Nothing in it has been checked."""
     if position < 0 or len(buffer) - position < HEADER_BYTES:
@@ -116,7 +122,7 @@ def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
 
 
 def header_of(fields: HeaderFields) -> BatchHeader:
-    return _new_tuple(BatchHeader, (fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:]))
+    return _batch_header((fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:]))
 
 
 def walk(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:

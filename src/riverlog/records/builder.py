@@ -1,4 +1,4 @@
-"""Batches from records: for coordinators, compaction, tests, and whoever else writes a log from inside.
+"""Batches from records: for coordinators, compaction, tests, and other code that writes a log from inside.
 
 The compiled encoder writes the records; header, compression and CRC are ours, because it cannot set base
 offset, leader epoch, control bit or timestamp type. Invariant: `records_of(build_batch(records))` gives the
@@ -24,8 +24,7 @@ from riverlog.records.batch import (
 from riverlog.records.compression import Codec, compress
 from riverlog.records.record_area import Record, encode_record
 
-Headers = Iterable[tuple[str, bytes | None]]
-NewRecord = tuple[int, ReadableBuffer | None, ReadableBuffer | None, Headers]
+NewRecord = tuple[int, ReadableBuffer | None, ReadableBuffer | None, Iterable[tuple[str, bytes | None]]]
 
 
 class ControlType(IntEnum):

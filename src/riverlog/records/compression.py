@@ -2,9 +2,9 @@
 
 Knows nothing of batches: bytes in, bytes out. The only module that imports `cramjam`. Invariants:
 
-- `decompress` writes at most `limit_bytes`, whatever sizes the input claims. Output goes into a buffer of
-  known size; beyond 64 KB that is an anonymous memory map, whose pages cost nothing until they are written,
-  so a small claim in a large limit is cheap and a bomb stops at the limit.
+- `decompress_after` writes at most `limit_bytes`, whatever sizes the input claims. Output goes into a buffer
+  of known size; beyond 64 KB that is an anonymous memory map, whose pages cost nothing until they are
+  written, so a small claim in a large limit is cheap and a bomb stops at the limit.
 - What `compress` makes the Java client can read: lz4 frames have independent blocks and no content checksum
   flag that it would refuse, and snappy uses the xerial framing.
 """
@@ -66,16 +66,11 @@ def compress(codec: Codec, data: ReadableBuffer, level: int | None = None) -> by
             return bytes(cramjam.zstd.compress(data, level=level))
 
 
-def decompress(codec: Codec, data: ReadableBuffer, *, limit_bytes: int) -> bytes:
-    """The plain bytes of one compressed stream; `DecompressionError` if bad or larger than the limit."""
-    target = decompress_after(b"", codec, data, limit_bytes=limit_bytes)
-    return bytes(target)
-
-
 def decompress_after(
     prefix: ReadableBuffer, codec: Codec, data: ReadableBuffer, *, limit_bytes: int
 ) -> memoryview:
-    """`prefix` followed by the plain bytes, with no copy of them in between.
+    """`prefix` followed by the plain bytes, with no copy of them in between; `DecompressionError` if the
+    stream is bad or larger than the limit.
 
     The view stands in a buffer with at least `PADDING_BYTES` readable bytes behind its end.
     """

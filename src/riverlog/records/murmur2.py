@@ -1,4 +1,4 @@
-"""murmur2 as the Java client computes it, so that a key goes to the same partition whoever produces it."""
+"""murmur2 as the Java client computes it, so that a key goes to the same partition with every client."""
 
 from riverlog.model.disk import ReadableBuffer
 

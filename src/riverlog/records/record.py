@@ -1,4 +1,4 @@
-"""Single records of a batch: the value type and the decoder that everybody above uses.
+"""Single records of a batch: the value type and the decoder for all layers above.
 
 Decompresses with a bound and decodes with the compiled codec; input that it refuses goes to the pure decoder
 (`record_area`), which either says what is wrong or knows better, as with header keys that are not UTF-8.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records import aiokafka_codec
 from riverlog.records.batch import (
+    ATTRIBUTES_LOW_BYTE_AT,
     CODEC_MASK,
     HEADER_BYTES,
     BatchHeader,
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
-_ATTRIBUTES_LOW_BYTE = 22
 
 
 class PlainBatch(NamedTuple):
@@ -52,7 +52,7 @@ def plain_batch(batch: ReadableBuffer, position: int, header: BatchHeader, limit
     """A copy of the batch without compression. Raises `DecompressionError`, `CorruptBatch`."""
     with memoryview(batch) as whole:
         start = bytearray(whole[position : position + HEADER_BYTES])
-        start[_ATTRIBUTES_LOW_BYTE] &= ~CODEC_MASK
+        start[ATTRIBUTES_LOW_BYTE_AT] &= ~CODEC_MASK
         packed = whole[position + HEADER_BYTES : position + header.size_bytes]
         return PlainBatch(header, decompress_after(start, header.codec, packed, limit_bytes=limit_bytes))
 
@@ -73,7 +73,7 @@ def native_record_list(
 def native_records_of(
     batch: ReadableBuffer, position: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[aiokafka_codec.NativeRecord]:
-    """The records as the compiled decoder makes them, for whoever reads millions and wrote them himself.
+    """The records as the compiled decoder makes them, for code that reads millions of its own.
 
     `header` is that of the batch, which is whole. Raises `CorruptBatch`.
     """
@@ -91,7 +91,7 @@ def native_records_of(
 def records_of(
     batch: ReadableBuffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> Iterator[Record]:
-    """The records of the batch at `position`. Raises `CorruptBatch`, whatever is wrong with them."""
+    """The records of the batch at `position`. Raises `CorruptBatch` for any fault in them."""
     header = read_header(batch, position)
     if not HEADER_BYTES <= header.size_bytes <= len(batch) - position:
         raise CorruptBatch(f"a batch of {header.size_bytes} bytes in {len(batch) - position} bytes")

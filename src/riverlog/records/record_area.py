@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from riverlog.records.batch import BatchHeader, CorruptBatch
+from riverlog.wire.primitives import varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -52,13 +53,7 @@ def _field(value: bytes | None) -> bytes:
 
 def encode_varint(value: int) -> bytes:
     """A zig-zag integer."""
-    raw = (value << 1) ^ (value >> 63)
-    encoded = bytearray()
-    while raw > 0x7F:
-        encoded.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    encoded.append(raw)
-    return bytes(encoded)
+    return varint((value << 1) ^ (value >> 63))
 
 
 def _decode_record(area: memoryview, position: int, header: BatchHeader) -> tuple[Record, int]:

@@ -7,12 +7,13 @@ compiled one refuses header keys that are not UTF-8 and misreads records whose a
 
 from typing import NamedTuple
 
+from riverlog.model.config.log_config import TimestampType
 from riverlog.model.errors import ErrorCode
 from riverlog.records.aiokafka_codec import NativeDecodeError
 from riverlog.records.batch import CorruptBatch
 from riverlog.records.record import PlainBatch
 from riverlog.records.record_area import decode_area
-from riverlog.records.rules import NO_TIMESTAMP_MS, BatchRules, Rejected, TimestampType
+from riverlog.records.rules import NO_TIMESTAMP_MS, BatchRules, Rejected
 
 
 class Checked(NamedTuple):
@@ -28,7 +29,7 @@ def check_records(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked 
 
 
 def _glance(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | None:
-    """The quick way to know that all is well; None if something, whatever it is, is unusual."""
+    """The quick way to know that all is well; None if anything is unusual."""
     if plain.header.is_log_append_time:
         return None
     needs_key = rules.compacted
@@ -46,7 +47,7 @@ def _glance(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | None
             index += 1
     except NativeDecodeError:
         return None
-    if rules.timestamp_type is TimestampType.CREATE and (
+    if rules.timestamp_type is TimestampType.CREATE_TIME and (
         rules.timestamp_fault(oldest_ms, now_ms) or rules.timestamp_fault(newest_ms, now_ms)
     ):
         return None
@@ -55,7 +56,7 @@ def _glance(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | None
 
 def _scrutinise(plain: PlainBatch, rules: BatchRules, now_ms: int) -> Checked | Rejected:
     """Every record, every fault. Kafka names one fault for each bad record, and all by a bad timestamp."""
-    create_time = rules.timestamp_type is TimestampType.CREATE
+    create_time = rules.timestamp_type is TimestampType.CREATE_TIME
     type_is_wrong = plain.header.is_log_append_time and not create_time
     newest_ms = NO_TIMESTAMP_MS
     in_order = True

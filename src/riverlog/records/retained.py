@@ -1,7 +1,7 @@
 """A batch with some of its records taken out: for compaction.
 
 Offsets, producer, flags and codec stay; what is left keeps its bytes. Where a delete horizon (KIP-534) is
-set, it takes the place of the base timestamp, so that the timestamp of every record is written anew. Not
+set, it takes the place of the base timestamp, so that the timestamp of every record is rewritten. Not
 here: which records stay.
 """
 

@@ -1,9 +1,9 @@
 """What a topic demands of a batch, and the two possible answers. Values only; `validate` decides."""
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
+from riverlog.model.config.log_config import TimestampType
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import BatchHeader
 from riverlog.records.compression import Codec
@@ -12,19 +12,12 @@ NO_TIMESTAMP_MS = -1
 _LONGEST_MS = (1 << 63) - 1
 
 
-class TimestampType(Enum):
-    """Whose clock a record's timestamp is from (`message.timestamp.type`)."""
-
-    CREATE = "CreateTime"
-    APPEND = "LogAppendTime"
-
-
 @dataclass(frozen=True, slots=True)
 class BatchRules:
     """What one topic demands of a batch; the defaults are Kafka's. `codec` None is the producer's."""
 
     max_batch_bytes: int = 1_048_588
-    timestamp_type: TimestampType = TimestampType.CREATE
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
     timestamp_before_max_ms: int = _LONGEST_MS
     timestamp_after_max_ms: int = 3_600_000
     compacted: bool = False
@@ -41,7 +34,7 @@ class BatchRules:
             or self.validate_records
             or self.codec is not None
             or self.bounds_old_timestamps
-            or self.timestamp_type is TimestampType.APPEND
+            or self.timestamp_type is TimestampType.LOG_APPEND_TIME
         )
         object.__setattr__(self, "asks_for_header_only", plain)
 

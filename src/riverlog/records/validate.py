@@ -9,6 +9,7 @@ of producers, which are the log's to judge, and which request versions may carry
 handler knows.
 """
 
+from riverlog.model.config.log_config import TimestampType
 from riverlog.model.errors import ErrorCode
 from riverlog.records import batch as batches
 from riverlog.records.batch import (
@@ -32,13 +33,13 @@ from riverlog.records.compression import (
     compress,
     has_linked_lz4_blocks,
 )
-from riverlog.records.produced import find_batch
 from riverlog.records.record import PlainBatch, plain_batch
 from riverlog.records.record_area import decode_area
 from riverlog.records.record_checks import Checked, check_records
-from riverlog.records.rules import Accepted, BatchRules, Rejected, TimestampType
+from riverlog.records.records_field import find_batch
+from riverlog.records.rules import Accepted, BatchRules, Rejected
 
-__all__ = ["Accepted", "BatchRules", "Rejected", "TimestampType", "trust", "validate"]
+__all__ = ["Accepted", "BatchRules", "Rejected", "trust", "validate"]
 
 
 def validate(data: memoryview | bytearray, rules: BatchRules, now_ms: int) -> Accepted | Rejected:
@@ -143,7 +144,7 @@ def _records_matter(header: BatchHeader, target: Codec, rules: BatchRules, now_m
     """Whether the header alone cannot settle it."""
     if rules.validate_records or rules.compacted or target is not header.codec:
         return True
-    if rules.timestamp_type is TimestampType.APPEND:
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.is_log_append_time
     # The header holds the first and the greatest timestamp, never the smallest. Where one of them is out of
     # bounds the reply must name the records.
@@ -158,7 +159,7 @@ def _accepted(
     view: memoryview, header: BatchHeader, rules: BatchRules, now_ms: int, newest_ms: int
 ) -> Accepted:
     """Take the batch, once its header tells the timestamp type and the greatest timestamp truly."""
-    append_time = rules.timestamp_type is TimestampType.APPEND
+    append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
     max_timestamp_ms = now_ms if append_time else newest_ms
     if header.is_log_append_time is not append_time or header.max_timestamp_ms != max_timestamp_ms:
         batches.set_timestamps(view, 0, log_append_time=append_time, max_timestamp_ms=max_timestamp_ms)
@@ -169,7 +170,7 @@ def _accepted(
 def _judge_records(
     view: memoryview, header: BatchHeader, target: Codec, rules: BatchRules, now_ms: int
 ) -> Accepted | Rejected:
-    """Read every record, then keep the batch as it came, or compress it anew."""
+    """Read every record, then keep the batch as it came, or recompress it."""
     if header.codec is Codec.LZ4 and has_linked_lz4_blocks(view[batches.HEADER_BYTES :]):
         return Rejected(ErrorCode.UNKNOWN_SERVER_ERROR, "lz4 blocks that depend on each other")
     try:

@@ -1,6 +1,7 @@
-"""A partition on this node: its log, its role, its watermarks, and those who wait for them to move.
+"""A partition on this node: its log, its role, its watermarks, and those who wait for them to move; which
+logs belong to partitions, and moving them between data directories while they are used.
 
-Not here: bytes on disk (`storage`), who leads what (`controller`), requests (`broker`). With one replica the
-high watermark follows the log, or with `riverlog.acks.fsync` what is on disk; followers come later and move
-the same watermark.
+Not here: bytes on disk (`storage`), who leads what (`controller`), requests (`broker`). What is committed is
+decided in `watermark`, from the end of the log, what of it is on disk, the role, the ISR and how far its
+members have come; nothing fetches from a leader yet.
 """

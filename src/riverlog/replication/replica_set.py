@@ -1,8 +1,10 @@
 """All partitions that this node holds, opened when they are first asked for.
 
-Follows the cluster image: roles, deletions and configs take effect in `apply`, before anybody who waited for
-the change goes on. A partition that nobody has asked for since the start costs nothing here, however many
-there are; its log is opened (and, if new, created) by the first request for it.
+Follows the cluster image: roles, deletions and configs take effect in `apply`, before a request that waited
+for the change goes on. Only the partitions that the delta names are looked at. A partition that was not asked
+for since the start costs nothing here, however many there are; its log is opened (and, if new, created) by
+the first request for it. A log whose replica was taken off this node is deleted, as is that of a deleted
+topic.
 """
 
 import logging
@@ -10,14 +12,16 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 from uuid import UUID
 
-from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
+from riverlog.metadata.delta import ImageDelta, PartitionChange
+from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline, Role
-from riverlog.storage.flusher import Flusher
-from riverlog.storage.log import Log
+from riverlog.storage.log.flusher import Flusher
+from riverlog.storage.log.log import Log
 
 _logger = logging.getLogger(__name__)
 
@@ -72,25 +76,28 @@ class ReplicaSet:
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.find(topic, index)
 
     def close(self) -> None:
-        """Lead nothing any more: from here on nobody appends, and the logs can be saved and closed.
+        """Lead nothing any more: from here on nothing is appended, and the logs can be saved and closed.
 
-        Whoever is late, be it a timer or a request that is still being given up, is refused like by a broker
+        What comes late, a timer or a request that is still being cancelled, is refused as by a broker
         that has handed over the partition.
         """
         self._is_closed = True
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
 
-    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Take over a new image; `old` is the one before it."""
+    def apply(self, delta: ImageDelta) -> None:
+        """Take over a new image."""
         if self._is_closed:
             return
-        self._image = new
-        if old.topics is not new.topics:
-            self._drop_deleted(old, new)
-            self._update_roles(new)
-        if old.configs is not new.configs:
-            self._update_configs(new)
+        self._image = delta.new
+        for name, topic in delta.deleted.items():
+            for index, image in enumerate(topic.partitions):
+                self._drop(name, index, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for name, changes in delta.partitions.items():
+            for change in changes:
+                self._follow(name, change)
+        if delta.configs:
+            self._update_configs(delta)
 
     def _open(self, topic: str, index: int) -> Partition | ErrorCode:
         image = self._image.partition(topic, index)
@@ -105,45 +112,48 @@ class ReplicaSet:
         except (StorageError, DiskFullError) as error:
             _logger.error("%s cannot be opened: %s", topic_partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        log.update_config(self._log_config(self._image, topic))
-        partition = Partition(log, topic_id, self._role(image), self._flusher)
+        log.state.update_config(self._log_config(self._image, topic))
+        partition = Partition(log, topic_id, self._role(image), self._in_sync(image), self._flusher)
         partition.begin()
         self._partitions[topic_partition] = partition
         return partition
 
     def _role(self, image: PartitionImage) -> Role:
         if image.leader == self.node_id:
-            return Leader(image.leader_epoch, image.isr, len(image.replicas))
+            return Leader(image.leader_epoch)
         return Follower(image.leader_epoch, image.leader)
 
-    def _drop_deleted(self, old: ClusterImage, new: ClusterImage) -> None:
-        for name, topic in _gone(old, new):
-            for index, image in enumerate(topic.partitions):
-                if self.node_id not in image.replicas:
-                    continue
-                partition = self._partitions.pop((name, index), None)
-                if partition is not None:
-                    partition.take_role(Offline(image.leader_epoch, is_deleted=True))
-                self._logs.delete_log(TopicPartition(name, index))
+    def _in_sync(self, image: PartitionImage) -> InSyncReplicas:
+        return InSyncReplicas(self.node_id, image.isr, image.replicas)
 
-    def _update_roles(self, new: ClusterImage) -> None:
-        for partition in self:
-            topic, index = partition.topic_partition
-            image = new.partition(topic, index)
-            if image is not None and not isinstance(partition.role, Offline):
-                partition.take_role(self._role(image))
+    def _follow(self, topic: str, change: PartitionChange) -> None:
+        index, before, after = change
+        if before is None:
+            return  # An added partition is opened when it is asked for.
+        if self.node_id not in after.replicas:
+            self._drop(topic, index, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        partition = self._partitions.get((topic, index))
+        if partition is not None and not isinstance(partition.role, Offline):
+            partition.take_role(self._role(after), self._in_sync(after))
 
-    def _update_configs(self, new: ClusterImage) -> None:
+    def _drop(self, topic: str, index: int, image: PartitionImage, error: ErrorCode) -> None:
+        """Let go of a partition that was here under `image`, and of its log."""
+        if self.node_id not in image.replicas:
+            return
+        partition = self._partitions.pop((topic, index), None)
+        if partition is not None:
+            partition.take_role(Offline(image.leader_epoch, error))
+        self._logs.delete_log(TopicPartition(topic, index))
+
+    def _update_configs(self, delta: ImageDelta) -> None:
+        """A setting of brokers is the default of every topic; one of a topic concerns that topic alone."""
+        concerns_all = delta.changes_configs_of(ResourceType.BROKER)
+        topics = {resource.name for resource in delta.configs if resource.type is ResourceType.TOPIC}
         for partition in self:
-            config = self._log_config(new, partition.topic_partition.topic)
+            topic = partition.topic_partition.topic
+            if not concerns_all and topic not in topics:
+                continue
+            config = self._log_config(delta.new, topic)
             if config != partition.log.config:
                 partition.update_config(config)
-
-
-def _gone(old: ClusterImage, new: ClusterImage) -> list[tuple[str, TopicImage]]:
-    """Topics that are not there any more, or only as another topic of the same name."""
-    return [
-        (name, topic)
-        for name, topic in old.topics.items()
-        if (kept := new.topics.get(name)) is not topic and (kept is None or kept.topic_id != topic.topic_id)
-    ]

@@ -1,30 +1,32 @@
-"""What this node is to a partition. A role never changes; a partition is given a new one."""
+"""What this node is to a partition. A role never changes; a partition is given a new one.
+
+Not here: who is in sync with a leader (`in_sync`), which changes while the role stays.
+"""
 
 from dataclasses import dataclass
 
-from riverlog.model.ids import NodeId
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch, NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    epoch: int
-    isr: tuple[NodeId, ...]
-    replica_count: int
-    """No more replicas can be asked to be in sync than there are."""
+    epoch: LeaderEpoch
 
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    epoch: int
+    epoch: LeaderEpoch
     leader: NodeId | None
 
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """The log cannot be used: its directory failed, or the topic is gone."""
+    """The log cannot be used: its directory failed, or it is being deleted."""
 
-    epoch: int
-    is_deleted: bool = False
+    epoch: LeaderEpoch
+    error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR
+    """What clients are told."""
 
 
 Role = Leader | Follower | Offline

@@ -1,13 +1,16 @@
 """Those who wait on a partition: readers for records, producers for the high watermark.
 
-Waking costs nothing to partitions that nobody waits on and never polls. A reader is told how many bytes came
-in, so that it need not look again until there may be enough; a producer waits for one offset.
+Waking costs nothing for partitions without waiting readers, and never polls. A reader is told how many bytes
+came in, so that it need not look again until there may be enough; a producer waits for one offset.
 """
 
-import asyncio
 from collections import deque
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Final, Protocol
+
+_PIECES_MAX: Final = 256
 
 
 class Reader(Protocol):
@@ -25,7 +28,7 @@ class WaitingReaders:
 
     def __init__(self) -> None:
         self.waiting: dict[Reader, None] = {}
-        """Nobody else changes it."""
+        """Changed only here."""
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -49,38 +52,110 @@ class WaitingReaders:
         return tuple(self.waiting) if self.waiting else ()
 
 
-class WaitingProducers:
-    """Acknowledgements in the order of their offsets."""
+class UnreadBytes:
+    """The sizes of what is written and not committed, so that a move of the watermark can be told in bytes.
 
-    __slots__ = ("waiting",)
+    Never too few, which a reader would wait for in vain; too many where the watermark is within a piece.
+    """
+
+    __slots__ = ("_pieces",)
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()
-        """Nobody else changes it."""
+        self._pieces: deque[tuple[int, int, int]] = deque()
+        """First offset, end offset and bytes, ascending."""
 
-    def wait(self, end_offset: int) -> "asyncio.Future[bool]":
-        """True when the high watermark has reached `end_offset`, False when it never will under this leader.
+    def add(self, first_offset: int, end_offset: int, size_bytes: int) -> None:
+        pieces = self._pieces
+        if len(pieces) == _PIECES_MAX:
+            first_offset, _, earlier_bytes = pieces.pop()
+            size_bytes += earlier_bytes
+        pieces.append((first_offset, end_offset, size_bytes))
 
-        Cancelling it only ends the wait.
-        """
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.waiting.append((end_offset, future))
-        return future
+    def take(self, high_watermark: int) -> int:
+        """How many bytes are readable since the last time."""
+        pieces, size_bytes = self._pieces, 0
+        while pieces and pieces[0][1] <= high_watermark:
+            size_bytes += pieces.popleft()[2]
+        if pieces and pieces[0][0] < high_watermark:
+            size_bytes += pieces[0][2]
+        return size_bytes
+
+    def clear(self) -> None:
+        self._pieces.clear()
+
+
+class PendingAck:
+    """A wait for the high watermark to reach one offset."""
+
+    __slots__ = ("_queue", "_then", "end_offset", "is_committed")
+
+    def __init__(
+        self, queue: "WaitingProducers", end_offset: int, then: "Callable[[PendingAck], None]"
+    ) -> None:
+        self._queue = queue
+        self._then: Callable[[PendingAck], None] | None = then
+        self.end_offset = end_offset
+        self.is_committed: bool | None = None
+        """False when it never will be under this leader, None while it waits."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._then is None and self.is_committed is None
+
+    def settle(self, is_committed: bool) -> None:
+        then, self._then = self._then, None
+        if then is not None:
+            self.is_committed = is_committed
+            then(self)
+
+    def cancel(self) -> None:
+        """Not waited for any more. Can be called again, and afterwards."""
+        if self._then is not None:
+            self._then = None
+            self._queue.note_cancelled()
+
+
+class WaitingProducers:
+    """Acknowledgements by their offsets: a batch that is sent again may wait for less than the last one.
+
+    Releasing one costs the logarithm of how many wait; of those cancelled there are never more than others.
+    """
+
+    __slots__ = ("_cancelled_count", "_numbers", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, PendingAck]] = []
+        self._numbers = count()
+        self._cancelled_count = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def wait(self, end_offset: int, then: Callable[[PendingAck], None]) -> PendingAck:
+        """Has `then` called when the high watermark has reached `end_offset`, or when it never will."""
+        pending = PendingAck(self, end_offset, then)
+        heappush(self._waiting, (end_offset, next(self._numbers), pending))
+        return pending
 
     def release(self, high_watermark: int) -> None:
-        waiting = self.waiting
-        if not waiting:
-            return
-        kept = deque[tuple[int, asyncio.Future[bool]]]()
-        for end_offset, future in waiting:
-            if end_offset > high_watermark and not future.done():
-                kept.append((end_offset, future))
-            elif not future.done():
-                future.set_result(True)
-        self.waiting = kept
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= high_watermark:
+            pending = heappop(waiting)[2]
+            if pending.is_cancelled:
+                self._cancelled_count -= 1
+            else:
+                pending.settle(True)
 
     def give_up(self) -> None:
-        for _, future in self.waiting:
-            if not future.done():
-                future.set_result(False)
-        self.waiting.clear()
+        given_up = sorted(self._waiting)
+        self._waiting.clear()
+        self._cancelled_count = 0
+        for _, _, pending in given_up:
+            pending.settle(False)
+
+    def note_cancelled(self) -> None:
+        self._cancelled_count += 1
+        if self._cancelled_count * 2 > len(self._waiting):
+            self._waiting[:] = [each for each in self._waiting if not each[2].is_cancelled]
+            heapify(self._waiting)
+            self._cancelled_count = 0

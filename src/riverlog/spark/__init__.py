@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from riverlog.spark.archive_seam import read_with_archive
     from riverlog.spark.archiving import archive, archive_rows, read_archive
+    from riverlog.spark.each_batch import ForeachBatchWriter
     from riverlog.spark.functions.dead_letters import dead_letters_as_records
     from riverlog.spark.functions.decode import Decoded, decode
     from riverlog.spark.functions.dedup import dedup
     from riverlog.spark.functions.latest import latest_by_key
     from riverlog.spark.functions.split import split
+    from riverlog.spark.listening import ProgressListener
     from riverlog.spark.replaying import Replayed, replay
 
 __all__ = [
     "Decoded",
+    "ForeachBatchWriter",
+    "ProgressListener",
     "Replayed",
     "archive",
     "archive_rows",
@@ -36,6 +40,8 @@ __all__ = [
 # No module has the name of what it offers: importing it would put the module in the function's place.
 _HOMES = {
     "Decoded": "functions.decode",
+    "ForeachBatchWriter": "each_batch",
+    "ProgressListener": "listening",
     "Replayed": "replaying",
     "archive": "archiving",
     "archive_rows": "archiving",

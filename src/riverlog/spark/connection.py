@@ -4,6 +4,7 @@ Source and sink share this. A key that would take a decision away from Spark is 
 connector refuses it; a real Kafka key that means nothing here is warned about.
 """
 
+import difflib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Final
 from riverlog.client.cluster import ClientSettings
 from riverlog.model.errors import RiverlogError
 from riverlog.model.network import Address
+from riverlog.spark.kafka_keys import CLIENT_KEYS
 
 PREFIX: Final = "kafka."
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
@@ -66,13 +68,12 @@ def connection_of(
     options: Mapping[str, str], known: Collection[str], *, client_id: str = "riverlog-spark"
 ) -> Connection:
     """`known` are the keys, without prefix, that the caller looks at."""
-    properties = {
-        key[len(PREFIX) :]: value for key, value in options.items() if key.lower().startswith(PREFIX)
-    }
+    properties = {key[len(PREFIX) :]: value for key, value in options.items() if is_kafka_key(key)}
     for key in properties:
         if key in FORBIDDEN_KEYS:
             raise OptionError(PREFIX + key, "cannot be set", FORBIDDEN_KEYS[key])
         if key not in known and key not in _SHARED_KEYS:
+            _check_spelling(key)
             _log.warning("option %s%s has no effect: riverlog does not use that setting", PREFIX, key)
     settings = ClientSettings(bootstrap=_addresses(properties.get("bootstrap.servers")), client_id=client_id)
     connection = Connection(settings, properties)
@@ -84,6 +85,32 @@ def connection_of(
         retry_deadline_s=connection.number("default.api.timeout.ms", 60_000, 1) / 1000,
     )
     return Connection(chosen, properties)
+
+
+def is_kafka_key(name: str) -> bool:
+    return name.lower().startswith(PREFIX)
+
+
+def _check_spelling(key: str) -> None:
+    if key in CLIENT_KEYS:
+        return
+    close = difflib.get_close_matches(key, CLIENT_KEYS, n=1, cutoff=0.8)
+    if close:
+        raise OptionError(
+            PREFIX + key, "is no setting of a Kafka client", f"did you mean {PREFIX}{close[0]}?"
+        )
+
+
+def check_names(given: Collection[str], known: Collection[str], who: str) -> None:
+    """Options in lower case: one that is nearly a known one is a mistake, another one may be Spark's."""
+    names = {name.lower(): name for name in known}
+    for name in given:
+        if is_kafka_key(name) or name in names:
+            continue
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+        if close:
+            raise OptionError(name, "is not known", f"did you mean {names[close[0]]}?")
+        _log.warning("option %s has no effect: the riverlog %s does not know it", name, who)
 
 
 def whole_number(option: str, text: str, minimum: int) -> int:

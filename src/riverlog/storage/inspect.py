@@ -13,13 +13,14 @@ from riverlog.model.errors import CorruptLogError
 from riverlog.records import batch as batches
 from riverlog.records.batch import BatchHeader
 from riverlog.records.record import Record, records_of
-from riverlog.storage import names
-from riverlog.storage.batch_scan import scan_batches
-from riverlog.storage.index_files import OffsetIndex, TimeIndex
-from riverlog.storage.open_files import Files, OpenFiles
-from riverlog.storage.producer_snapshot import decode_snapshot
-from riverlog.storage.producer_state import ProducerEntry
-from riverlog.storage.transaction_index import AbortedTransaction, TransactionIndex
+from riverlog.storage.disk.damage import DamageReports
+from riverlog.storage.disk.open_files import Files, OpenFiles
+from riverlog.storage.files import names
+from riverlog.storage.files.index_files import OffsetIndex, TimeIndex
+from riverlog.storage.files.transaction_index import AbortedTransaction, TransactionIndex
+from riverlog.storage.log.batch_scan import scan_batches
+from riverlog.storage.producers.snapshot import decode_snapshot
+from riverlog.storage.producers.state import ProducerEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +192,4 @@ def _base_offset(path: str) -> int:
 
 
 def _files(disk: Disk) -> Files:
-    return Files(disk, OpenFiles(8))
+    return Files(disk, OpenFiles(8), DamageReports())

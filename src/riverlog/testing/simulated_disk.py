@@ -11,96 +11,17 @@ the same crash.
 import errno
 import os
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from riverlog.model.disk import DirectoryLock, DiskFile, ReadableBuffer
+from riverlog.testing.disk_contents import Directory, Inode, Losses
 
 Operation = Literal["open", "read", "write", "truncate", "sync", "sync_directory", "rename", "unlink"]
 
 
 class PowerOff(BaseException):
     """The power went; nothing may run any more on this disk until `crash`."""
-
-
-@dataclass(slots=True)
-class _Write:
-    position: int
-    data: bytes
-
-
-@dataclass(slots=True)
-class _Truncate:
-    size: int
-
-
-@dataclass(slots=True, eq=False)
-class _Inode:
-    content: bytearray = field(default_factory=bytearray)
-    synced: bytes = b""
-    unsynced: list[_Write | _Truncate] = field(default_factory=list)
-    modified_ms: int = 0
-
-    def tear(self, chance: random.Random) -> None:
-        """What is left after the power went."""
-        content = bytearray(self.synced)
-        for change in self.unsynced:
-            fate = chance.random()
-            if fate < 0.3:
-                continue
-            match change:
-                case _Truncate(size):
-                    _set_size(content, size)
-                case _Write(position, data):
-                    kept = data if fate < 0.8 else data[: chance.randrange(len(data) + 1)]
-                    _put(content, position, kept)
-        self.content, self.synced, self.unsynced = content, bytes(content), []
-
-
-@dataclass(slots=True)
-class _Names:
-    """Directories, and files by path."""
-
-    directories: set[str] = field(default_factory=lambda: {"/"})
-    files: dict[str, _Inode] = field(default_factory=dict)
-
-    def copy(self) -> "_Names":
-        return _Names(set(self.directories), dict(self.files))
-
-    def create(self, path: str, inode: _Inode) -> None:
-        self.files[path] = inode
-
-    def make_directory(self, path: str) -> None:
-        self.directories.add(path)
-
-    def reachable(self) -> "_Names":
-        """Without what lies in a directory that is itself not there."""
-        directories = {path for path in self.directories if self._leads_to_root(path)}
-        files = {path: inode for path, inode in self.files.items() if _parent(path) in directories}
-        return _Names(directories, files)
-
-    def _leads_to_root(self, path: str) -> bool:
-        return path == "/" or (path in self.directories and self._leads_to_root(_parent(path)))
-
-    def rename(self, old: str, new: str) -> None:
-        if old in self.files:
-            self.files[new] = self.files.pop(old)
-        elif old in self.directories:
-            self.directories = {_moved(path, old, new) for path in self.directories}
-            self.files = {_moved(path, old, new): inode for path, inode in self.files.items()}
-
-    def remove(self, path: str) -> None:
-        self.files.pop(path, None)
-        if path in self.directories:
-            self.directories = {name for name in self.directories if not _is_below(name, path)}
-            self.files = {name: inode for name, inode in self.files.items() if not _is_below(name, path)}
-
-
-@dataclass(slots=True)
-class _NameChange:
-    directory: str
-    apply: Callable[[_Names], None]
 
 
 class SimulatedDisk:
@@ -114,34 +35,42 @@ class SimulatedDisk:
         self.syncs_are_ignored = False
         self.counts: dict[str, int] = {}
         self._now_ms = now_ms
-        self._names = _Names()
-        self._durable = _Names()
-        self._pending: list[_NameChange] = []
+        self._root = Directory()
         self._failures: dict[str, tuple[int, int]] = {}
         self._locks: set[str] = set()
         self._boot = 0
+        self._used_bytes = 0
+        self._named: set[Inode] | None = None
+        """The files that are counted in `_used_bytes`; None when names have changed since."""
+        self.losses = Losses()
+        self.cold_reads = 0
 
     def fail(self, operation: Operation, error: int = errno.EIO, *, after: int = 0) -> None:
         """Let the operation fail with an errno, once, after it has succeeded `after` times more."""
         self._failures[operation] = (after, error)
 
+    def mend(self) -> None:
+        """Nothing fails any more that was told to."""
+        self._failures.clear()
+
     def crash(self, seed: int) -> None:
         """Take the power away and come back with what a disk may have kept."""
         chance = random.Random(seed)
-        survivors: dict[str, int] = {}
-        for directory in {change.directory: None for change in self._pending}:
-            total = sum(1 for change in self._pending if change.directory == directory)
-            survivors[directory] = chance.randrange(total + 1)
-        for change in self._pending:
-            if survivors[change.directory] > 0:
-                survivors[change.directory] -= 1
-                change.apply(self._durable)
-        self._pending = []
-        self._durable = self._durable.reachable()
-        self._names = self._durable.copy()
-        for inode in dict.fromkeys(self._names.files.values()):
-            inode.tear(chance)
+        for each in self._root.walk():  # A directory is torn before what is left in it is looked at.
+            each.tear(chance, self.losses)
+        self._named = None
         self.kill()
+        self.drop_caches()
+
+    def unplug(self) -> None:
+        """From here to `kill` or `crash` every operation fails: for what a process leaves behind."""
+        self.power_off_after = 0
+
+    def drop_caches(self) -> None:
+        """Nothing is in memory any more."""
+        for inode in self._files():
+            inode.cold_end = len(inode.content)
+            inode.warm_pages.clear()
 
     def kill(self) -> None:
         """End the process: files that were open can no longer be used, but nothing written is lost."""
@@ -154,29 +83,39 @@ class SimulatedDisk:
         """Let the medium rot, on disk and in memory."""
         inode = self._inode(path)
         inode.content[bit // 8] ^= 1 << (bit % 8)
-        inode.synced = bytes(inode.content)
         inode.unsynced = []
 
+    def peek(self, path: str) -> bytearray:
+        """What is in a file, for whoever looks from outside: no operation is counted and none fails."""
+        return self._inode(path).content
+
     def used_bytes(self) -> int:
-        return sum(len(inode.content) for inode in dict.fromkeys(self._names.files.values()))
+        if self._named is None:
+            self._named = set(self._files())
+            self._used_bytes = sum(len(inode.content) for inode in self._named)
+        return self._used_bytes
+
+    def grew(self, inode: Inode, size_bytes: int) -> None:
+        """A file has become larger, or smaller; one without a name takes no room."""
+        if self._named is not None and inode in self._named:
+            self._used_bytes += size_bytes
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         self.step("open")
-        if path not in self._names.files:
+        inode = self._find(path)
+        if not isinstance(inode, Inode):
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
-            if _parent(path) not in self._names.directories:
-                raise FileNotFoundError(errno.ENOENT, "no such directory", path)
-            inode = _Inode(modified_ms=self._now_ms())
-            self._change_names(path, lambda names: names.create(path, inode))
-        return SimulatedFile(self, path, self._names.files[path], self._boot)
+            inode = Inode(modified_ms=self._now_ms())
+            self._change_names(_parent(path), {_name(path): inode})
+        return SimulatedFile(self, path, inode, self._boot)
 
     def read(self, path: str) -> bytes:
         self.step("read")
         return bytes(self._inode(path).content)
 
     def exists(self, path: str) -> bool:
-        return path in self._names.files or path in self._names.directories
+        return self._find(path) is not None
 
     def size(self, path: str) -> int:
         return len(self._inode(path).content)
@@ -185,42 +124,40 @@ class SimulatedDisk:
         return self._inode(path).modified_ms
 
     def list(self, path: str) -> list[str]:
-        if path not in self._names.directories:
-            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
-        names = (*self._names.files, *self._names.directories)
-        return [name.rpartition("/")[2] for name in names if name != "/" and _parent(name) == path]
+        return list(self._directory(path).entries)
 
     def make_directories(self, path: str) -> None:
-        if path in self._names.directories:
+        if isinstance(self._find(path), Directory):
             return
         self.make_directories(_parent(path))
-        self._change_names(path, lambda names: names.make_directory(path))
+        self._change_names(_parent(path), {_name(path): Directory()})
 
     def rename(self, old: str, new: str) -> None:
         self.step("rename")
-        if not self.exists(old):
+        moved = self._find(old)
+        if moved is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
-        self._change_names(new, lambda names: names.rename(old, new))
+        if _parent(old) == _parent(new):
+            self._change_names(_parent(new), {_name(old): None, _name(new): moved})
+        else:
+            self._change_names(_parent(new), {_name(new): moved})
+            self._change_names(_parent(old), {_name(old): None})
 
     def unlink(self, path: str) -> None:
         self.step("unlink")
-        if path in self._names.files:
-            self._change_names(path, lambda names: names.remove(path))
+        if isinstance(self._find(path), Inode):
+            self._change_names(_parent(path), {_name(path): None})
 
     def remove_tree(self, path: str) -> None:
-        self._change_names(path, lambda names: names.remove(path))
+        if self.exists(path):
+            self._change_names(_parent(path), {_name(path): None})
 
     def sync_directory(self, path: str) -> None:
         self.step("sync_directory")
-        if path not in self._names.directories:
-            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        directory = self._directory(path)
         self.count_change()
-        if self.syncs_are_ignored:
-            return
-        for change in self._pending:
-            if change.directory == path:
-                change.apply(self._durable)
-        self._pending = [change for change in self._pending if change.directory != path]
+        if not self.syncs_are_ignored:
+            directory.sync()
 
     def free_bytes(self, path: str) -> int:
         return self.total_bytes(path) - self.used_bytes()
@@ -256,17 +193,36 @@ class SimulatedDisk:
         if self.power_off_after is not None and self.operations >= self.power_off_after:
             raise PowerOff
 
-    def _change_names(self, path: str, apply: Callable[[_Names], None]) -> None:
-        apply(self._names)
-        self._pending.append(_NameChange(_parent(path), apply))
+    def _change_names(self, directory: str, names: dict[str, Inode | Directory | None]) -> None:
+        if self.power_off_after is not None and self.operations >= self.power_off_after:
+            raise PowerOff
+        self._directory(directory).change(names)
+        self._named = None
         self.count_change()
 
-    def _inode(self, path: str) -> _Inode:
-        if path not in self._names.files:
-            raise FileNotFoundError(errno.ENOENT, "no such file", path)
-        return self._names.files[path]
+    def _find(self, path: str) -> Inode | Directory | None:
+        found: Inode | Directory | None = self._root
+        for name in path.split("/"):
+            if name:
+                found = found.entries.get(name) if isinstance(found, Directory) else None
+        return found
 
-    def room_for(self, inode: _Inode, position: int, length: int) -> int:
+    def _directory(self, path: str) -> Directory:
+        found = self._find(path)
+        if not isinstance(found, Directory):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        return found
+
+    def _inode(self, path: str) -> Inode:
+        found = self._find(path)
+        if not isinstance(found, Inode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return found
+
+    def _files(self) -> Iterator[Inode]:
+        return (each for each in self._root.walk() if isinstance(each, Inode))
+
+    def room_for(self, inode: Inode, position: int, length: int) -> int:
         """How many of `length` bytes fit."""
         if self.capacity_bytes is None:
             return length
@@ -283,22 +239,17 @@ class SimulatedDisk:
 class SimulatedFile:
     """An open file; useless after `kill` or `crash`, as a descriptor of a dead process is."""
 
-    __slots__ = ("_boot", "_descriptor", "_disk", "_inode", "_path")
+    __slots__ = ("_boot", "_disk", "_inode", "_path")
 
-    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode, boot: int) -> None:
+    def __init__(self, disk: SimulatedDisk, path: str, inode: Inode, boot: int) -> None:
         self._disk, self._path, self._inode, self._boot = disk, path, inode, boot
-        self._descriptor = -1
 
     @property
     def path(self) -> str:
         return self._path
 
-    def fileno(self) -> int:
-        """A real descriptor with the content of now, for `sendfile`."""
-        self.close()
-        self._descriptor = os.memfd_create(self._path.rpartition("/")[2])
-        os.write(self._descriptor, self._inode.content)
-        return self._descriptor
+    def fileno(self) -> None:
+        """There is no file that the operating system knows of."""
 
     def size(self) -> int:
         return len(self._inode.content)
@@ -307,8 +258,20 @@ class SimulatedFile:
         self._step("read")
         return bytes(self._inode.content[position : position + length])
 
+    def read_if_warm(self, length: int, position: int) -> bytes | None:
+        if not self._inode.is_warm(position, length):
+            return None
+        data = self.pread(length, position)
+        return data if len(data) == length else None
+
+    def is_warm(self, position: int, length: int) -> bool:
+        self._step("read")
+        return position + length <= len(self._inode.content) and self._inode.is_warm(position, length)
+
     def bring_in(self, position: int, length: int) -> None:
         self._step("read")
+        self._disk.cold_reads += 1
+        self._inode.bring_in(position, length)
 
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
         self._step("write")
@@ -318,31 +281,28 @@ class SimulatedFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         if disk.short_writes is not None and len(taken) > 1:
             taken = taken[: disk.short_writes.randint(1, len(taken))]
-        _put(self._inode.content, position, taken)
-        self._inode.unsynced.append(_Write(position, taken))
+        before = len(self._inode.content)
+        self._inode.write(position, taken)
         self._inode.modified_ms = disk.now_ms()
+        disk.grew(self._inode, len(self._inode.content) - before)
         disk.count_change()
         return len(taken)
 
     def truncate(self, size: int) -> None:
         self._step("truncate")
-        _set_size(self._inode.content, size)
-        self._inode.unsynced.append(_Truncate(size))
+        before = len(self._inode.content)
+        self._inode.set_size(size)
+        self._disk.grew(self._inode, size - before)
         self._disk.count_change()
 
     def datasync(self) -> None:
         self._step("sync")
         if not self._disk.syncs_are_ignored:
-            self._inode.synced, self._inode.unsynced = bytes(self._inode.content), []
+            self._inode.unsynced = []
         self._disk.count_change()
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        self.close()
+        """Nothing is held that could be given back."""
 
     def _step(self, operation: Operation) -> None:
         if not self._disk.is_current(self._boot):
@@ -362,22 +322,5 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
-def _is_below(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory + "/")
-
-
-def _moved(path: str, old: str, new: str) -> str:
-    return new + path[len(old) :] if _is_below(path, old) else path
-
-
-def _set_size(content: bytearray, size: int) -> None:
-    if size < len(content):
-        del content[size:]
-    else:
-        content.extend(bytes(size - len(content)))
-
-
-def _put(content: bytearray, position: int, data: bytes) -> None:
-    if position > len(content):
-        content.extend(bytes(position - len(content)))
-    content[position : position + len(data)] = data
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -3,12 +3,17 @@
 Behaves as the `MetadataStore` port says; the same conformance suite runs on it and on the real stores. Not a
 store to keep anything in. Deterministic: operations take effect in the order in which their turns come, and
 watchers hear of a commit before its caller does. A suspended session hears of it when it is resumed.
+
+What can go wrong is set on the ensemble, for all sessions: answers that take longer, writes that are refused,
+watches that are late, answers that are lost with the session (the port has no outcome "unknown" yet), reads
+that show an older state until `sync`, and a restart from an older snapshot.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextvars
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from riverlog.metadata.layout import is_at_or_below
 from riverlog.metadata.layout import parent as parent_of
@@ -25,10 +30,14 @@ from riverlog.model.metadata_store import (
     SessionLostError,
     SessionState,
     Set,
+    StoreError,
+    StoreWriteError,
     Versioned,
     WatchEvent,
     Watching,
 )
+
+_MULTI_BYTES_MAX: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +53,95 @@ class SimulatedEnsemble:
 
     def __init__(self, latency_s: Callable[[], float] = lambda: 0.0) -> None:
         self.latency_s = latency_s
+        self.extra_latency_s = 0.0
+        self.is_unwritable = False
+        """Writes are refused and change nothing, as by a full disk."""
+        self.watch_delay_s = 0.0
+        """How much later than a commit its watchers hear of it."""
+        self.lost_replies = 0
+        """So many of the next writes take effect, and their sessions end before the answer."""
         self._nodes: dict[str, _Node] = {"/": _Node(b"")}
+        self._children: dict[str, dict[str, None]] = {"/": {}}
+        self._undo: list[tuple[str, _Node | None]] = []
+        self._stale: dict[str, _Node] | None = None
         self._sessions: list[SimulatedStore] = []
 
-    def connect(self) -> "SimulatedStore":
-        session = SimulatedStore(self)
+    def connect(self, owner: str = "") -> "SimulatedStore":
+        """A session; `owner` is the process it belongs to, for `end_sessions_of`."""
+        session = SimulatedStore(self, owner)
         self._sessions.append(session)
         return session
 
-    def get(self, path: str) -> Versioned | None:
-        node = self._nodes.get(path)
+    def end_sessions_of(self, owner: str) -> None:
+        """Those that the process has left behind."""
+        for session in [each for each in self._sessions if each.owner == owner]:
+            self.end(session)
+
+    def fall_behind(self) -> None:
+        """From now on reads show this state, until their session has called `sync`."""
+        self._stale = dict(self._nodes)
+
+    def catch_up(self) -> None:
+        self._stale = None
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Every node that is not a session's, for `restore`."""
+        return {path: node.data for path, node in self._nodes.items() if node.owner is None}
+
+    def restore(self, snapshot: Mapping[str, bytes]) -> None:
+        """Begin again with an older state, as an ensemble that has lost its newest one. Sessions end."""
+        for session in list(self._sessions):
+            session.expire()
+        for path in sorted(self._nodes.keys() - snapshot.keys(), reverse=True):
+            self._replace(path, None)
+        for path in sorted(snapshot):
+            self._replace(path, _Node(snapshot[path]))
+        self._undo.clear()
+
+    def get(self, path: str, *, is_synced: bool = True) -> Versioned | None:
+        nodes = self._nodes if is_synced or self._stale is None else self._stale
+        node = nodes.get(path)
         return None if node is None else Versioned(node.data, node.version)
 
-    def tree(self, path: str) -> dict[str, Versioned]:
-        found = (each for each in sorted(self._nodes) if is_at_or_below(each, path))
-        return {each: Versioned(self._nodes[each].data, self._nodes[each].version) for each in found}
+    def tree(self, path: str, *, is_synced: bool = True) -> dict[str, Versioned]:
+        if not is_synced and self._stale is not None:
+            older = sorted(each for each in self._stale if is_at_or_below(each, path))
+            return {each: Versioned(self._stale[each].data, self._stale[each].version) for each in older}
+        found: dict[str, Versioned] = {}
+        ahead = [path] if path in self._nodes else []
+        while ahead:
+            each = ahead.pop()
+            node = self._nodes[each]
+            found[each] = Versioned(node.data, node.version)
+            prefix = "" if each == "/" else each
+            ahead += [f"{prefix}/{name}" for name in self._children[each]]
+        return dict(sorted(found.items()))
 
     def children(self, path: str) -> list[str]:
-        return sorted(each.rpartition("/")[2] for each in self._nodes if parent_of(each) == path)
+        return sorted(self._children.get(path, ()))
 
     def number(self, path: str) -> str:
         """The path with the next number of its parent appended."""
         above = self._require(parent_of(path))
         numbered = _Node(above.data, above.version, above.owner, above.next_sequence + 1)
-        self._nodes[parent_of(path)] = numbered
+        self._replace(parent_of(path), numbered)
+        self._undo.clear()
         return f"{path}{above.next_sequence:010d}"
 
     def commit(self, operations: Sequence[Operation], owner: "SimulatedStore") -> None:
-        before = self._nodes
-        self._nodes = dict(before)
+        if sum(len(getattr(each, "data", b"")) for each in operations) > _MULTI_BYTES_MAX:
+            raise StoreError(f"A write of more than {_MULTI_BYTES_MAX} bytes is refused; write less at once.")
+        if self.is_unwritable and any(not isinstance(each, Check) for each in operations):
+            raise StoreWriteError("The metadata store cannot be written at the moment.")
         try:
             for operation in operations:
                 self._apply(operation, owner)
         except BaseException:
-            self._nodes = before
+            for path, node in reversed(self._undo):
+                self._replace(path, node)
             raise
+        finally:
+            self._undo.clear()
         changed = [operation.path for operation in operations if not isinstance(operation, Check)]
         self._announce(changed)
 
@@ -87,12 +150,29 @@ class SimulatedEnsemble:
         self._sessions.remove(session)
         gone = [path for path, node in self._nodes.items() if node.owner is session]
         for path in gone:
-            del self._nodes[path]
+            self._replace(path, None)
+        self._undo.clear()
         self._announce(gone)
 
     def _announce(self, changed: Sequence[str]) -> None:
         for session in list(self._sessions):
-            session.hear(topmost(changed))
+            if self.watch_delay_s:
+                session.hear_later(topmost(changed), self.watch_delay_s)
+            else:
+                session.hear(topmost(changed))
+
+    def _replace(self, path: str, node: _Node | None) -> None:
+        """The only place where nodes change; what was before is kept until the commit is through."""
+        self._undo.append((path, self._nodes.get(path)))
+        name = path.rpartition("/")[2]
+        if node is None:
+            del self._nodes[path], self._children[path]
+            self._children[parent_of(path)].pop(name)
+        else:
+            if path not in self._nodes and path != "/":
+                self._children[parent_of(path)][name] = None
+            self._nodes[path] = node
+            self._children.setdefault(path, {})
 
     def _apply(self, operation: Operation, owner: "SimulatedStore") -> None:
         path = operation.path
@@ -101,15 +181,15 @@ class SimulatedEnsemble:
                 self._require(parent_of(path))
                 if path in self._nodes:
                     raise NodeExistsError(f"{path} already exists.")
-                self._nodes[path] = _Node(data, owner=owner if ephemeral else None)
+                self._replace(path, _Node(data, owner=owner if ephemeral else None))
             case Set(data=data, expected_version=expected):
                 node = self._require(path, expected)
-                self._nodes[path] = _Node(data, node.version + 1, node.owner, node.next_sequence)
+                self._replace(path, _Node(data, node.version + 1, node.owner, node.next_sequence))
             case Delete(expected_version=expected):
                 self._require(path, expected)
-                if any(parent_of(each) == path for each in self._nodes):
+                if self._children[path]:
                     raise NotEmptyError(f"{path} has children.")
-                del self._nodes[path]
+                self._replace(path, None)
             case Check(expected_version=expected):
                 self._require(path, expected)
             case _:
@@ -127,12 +207,15 @@ class SimulatedEnsemble:
 class SimulatedStore:
     """One session. `suspend`, `resume` and `expire` are for the test that holds it."""
 
-    def __init__(self, ensemble: SimulatedEnsemble) -> None:
+    def __init__(self, ensemble: SimulatedEnsemble, owner: str) -> None:
         """Use `SimulatedEnsemble.connect`."""
+        self.owner = owner
         self._ensemble = ensemble
         self._watches = Watches()
         self._state = SessionState.CONNECTED
         self._unheard: list[str] = []
+        self._is_synced = False
+        self._context = contextvars.copy_context()
         self._resumed = asyncio.Event()
         self._resumed.set()
 
@@ -153,6 +236,14 @@ class SimulatedStore:
         self._enter(SessionState.LOST)
         self._resumed.set()
 
+    def abandon(self) -> None:
+        """Its process has ended: nobody listens any more, and the ensemble does not know yet."""
+        self._watches = Watches()
+        self._state = SessionState.LOST
+
+    def hear_later(self, changed: Sequence[str], delay_s: float) -> None:
+        asyncio.get_running_loop().call_later(delay_s, self.hear, changed, context=self._context)
+
     def hear(self, changed: Sequence[str]) -> None:
         if self._state is SessionState.CONNECTED:
             self._watches.notify(changed)
@@ -165,7 +256,7 @@ class SimulatedStore:
 
     async def get(self, path: str) -> Versioned | None:
         await self._turn()
-        return self._ensemble.get(path)
+        return self._ensemble.get(path, is_synced=self._is_synced)
 
     async def children(self, path: str) -> list[str]:
         await self._turn()
@@ -173,7 +264,12 @@ class SimulatedStore:
 
     async def tree(self, path: str) -> dict[str, Versioned]:
         await self._turn()
-        return self._ensemble.tree(path)
+        return self._ensemble.tree(path, is_synced=self._is_synced)
+
+    async def sync(self) -> None:
+        """From now on this session reads what is committed. Not in the port yet."""
+        await self._turn()
+        self._is_synced = True
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -188,12 +284,12 @@ class SimulatedStore:
             self._ensemble.commit(missing[::-1], self)
         if sequential:
             path = self._ensemble.number(path)
-        self._ensemble.commit([Create(path, data, ephemeral)], self)
+        self._commit([Create(path, data, ephemeral)])
         return path
 
     async def set(self, path: str, data: bytes, *, expected_version: int | None = None) -> int:
         await self._turn()
-        self._ensemble.commit([Set(path, data, expected_version)], self)
+        self._commit([Set(path, data, expected_version)])
         node = self._ensemble.get(path)
         assert node is not None
         return node.version
@@ -203,7 +299,7 @@ class SimulatedStore:
 
     async def multi(self, operations: Sequence[Operation]) -> None:
         await self._turn()
-        self._ensemble.commit(operations, self)
+        self._commit(operations)
 
     def watch(self, path: str, callback: Callable[[WatchEvent], None]) -> Watching:
         return self._watches.add(path, callback)
@@ -215,8 +311,15 @@ class SimulatedStore:
         if self._state is not SessionState.LOST:
             self.expire()
 
+    def _commit(self, operations: Sequence[Operation]) -> None:
+        self._ensemble.commit(operations, self)
+        if self._ensemble.lost_replies > 0:
+            self._ensemble.lost_replies -= 1
+            self.expire()
+            raise SessionLostError("The session with the metadata store ended before its answer came.")
+
     async def _turn(self) -> None:
-        await asyncio.sleep(self._ensemble.latency_s())
+        await asyncio.sleep(self._ensemble.latency_s() + self._ensemble.extra_latency_s)
         await self._resumed.wait()
         if self._state is SessionState.LOST:
             raise SessionLostError("The session with the metadata store has ended.")

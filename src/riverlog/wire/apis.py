@@ -1,7 +1,8 @@
 """The table of APIs: keys, version ranges as Apache Kafka 4.3.1 advertises them, header versions.
 
 Which of them this broker serves is decided by the route list above, not here. Importing this module loads no
-message: `Api.request` and `Api.response` load theirs on first use.
+message: `Api.request` and `Api.response` load theirs on first use. Only what is served or used otherwise has
+messages; `scripts/generate_messages.py` has the list.
 """
 
 from collections.abc import Mapping
@@ -139,6 +140,10 @@ class Api:
         return 1 if version >= self.flexible_version and self.key is not ApiKey.API_VERSIONS else 0
 
 
+TOPIC_ID_VERSION_MIN: Final = 13
+"""From this version on, requests and responses of Produce and of Fetch name a topic by its id (KIP-516)."""
+
+
 @cache
 def message_class(key: ApiKey, suffix: str) -> type[Message]:
     """The message class of an API; `suffix` is "Request" or "Response"."""
@@ -231,3 +236,10 @@ _VERSIONS: Final = {
 APIS: Final[Mapping[ApiKey, Api]] = MappingProxyType(
     {key: Api(key, key.name.title().replace("_", ""), *versions) for key, versions in _VERSIONS.items()}
 )
+
+_BY_NAME: Final = {api.name: api for api in APIS.values()}
+
+
+def api_of(request: type[Message]) -> Api:
+    """The API that a request class belongs to."""
+    return _BY_NAME[request.__name__.removesuffix("Request")]

@@ -11,14 +11,15 @@ from riverlog.model.disk import ReadableBuffer
 from riverlog.wire.primitives import MalformedMessage
 from riverlog.wire.readers import Reader, compile_reader
 from riverlog.wire.schema import Message
-from riverlog.wire.writers import Writer, compile_writer
+from riverlog.wire.writers import Gap, GapWriter, Writer, compile_gap_writer, compile_writer
 
-__all__ = ["MalformedMessage", "decode", "encode", "encode_into"]
+__all__ = ["MalformedMessage", "decode", "encode", "encode_around_records", "encode_into"]
 
 M = TypeVar("M", bound=Message)
 
 _readers: dict[tuple[type[Message], int], Reader] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
+_gap_writers: dict[tuple[type[Message], int], GapWriter] = {}
 
 
 def decode(cls: type[M], version: int, data: ReadableBuffer, start: int = 0) -> tuple[M, int]:
@@ -43,7 +44,7 @@ def encode(message: Message, version: int) -> bytes:
     """The bytes of a message. Values in fields that the version lacks are left out.
 
     Kafka's own code refuses such a value, unless its schema calls the field ignorable. The tables here do not
-    say which fields are: whoever sends a request picks a version that can say all that is meant.
+    say which fields are: the sender of a request picks a version that can say all that is meant.
     """
     out = bytearray()
     encode_into(out, message, version)
@@ -60,7 +61,26 @@ def encode_into(out: bytearray, message: Message, version: int) -> None:
     try:
         writer(message, out)
     except (AttributeError, TypeError, struct.error) as error:
-        raise ValueError(f"{cls.__name__} v{version} cannot hold these values: {error}") from error
+        raise _unfit(cls, version, error) from error
+
+
+def encode_around_records(out: bytearray, message: Message, version: int) -> list[Gap]:
+    """Append the bytes of a message to `out`, all but its records: those are returned with their places."""
+    cls = type(message)
+    writer = _gap_writers.get((cls, version))
+    if writer is None:
+        _check_version(cls, version)
+        writer = _gap_writers[cls, version] = compile_gap_writer(cls, version)
+    gaps: list[Gap] = []
+    try:
+        writer(message, out, gaps)
+    except (AttributeError, TypeError, struct.error) as error:
+        raise _unfit(cls, version, error) from error
+    return gaps
+
+
+def _unfit(cls: type[Message], version: int, error: Exception) -> ValueError:
+    return ValueError(f"{cls.__name__} v{version} cannot hold these values: {error}")
 
 
 def _check_version(cls: type[Message], version: int) -> None:

@@ -9,27 +9,33 @@ import struct
 from typing import Final, NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import APIS, ApiKey
-from riverlog.wire.codec import MalformedMessage, encode_into
+from riverlog.wire.codec import MalformedMessage, encode_around_records, encode_into
 from riverlog.wire.primitives import skip_tagged_fields, too_short
-from riverlog.wire.schema import Message
+from riverlog.wire.schema import Message, RecordData
 
 _HEADER: Final = struct.Struct(">hhih")
 _FRAME_AND_HEADER: Final = struct.Struct(">ihhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
 _SIZE_BYTES: Final = 4
-_new_tuple = tuple.__new__  # Spares every request the Python call that a NamedTuple is made by.
+_put_size: Final = struct.Struct(">i").pack_into
+_classic_head: Final = struct.Struct(">ii").pack
+_flexible_head: Final = struct.Struct(">iiB").pack
 _FLEXIBLE: Final = {int(key): api.flexible_version for key, api in APIS.items()}
 _FLEXIBLE_RESPONSE: Final = {**_FLEXIBLE, int(ApiKey.API_VERSIONS): 1 << 15}
 
 
 class RequestHeader(NamedTuple):
-    """Of whatever request; the key and the version need not be ones that we know."""
+    """Of any request; the key and the version need not be ones that we know."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
+
+
+_request_header: Final = maker_of(RequestHeader)
 
 
 def decode_request_header(data: ReadableBuffer, start: int = 0) -> tuple[RequestHeader, int]:
@@ -52,7 +58,7 @@ def decode_request_header(data: ReadableBuffer, start: int = 0) -> tuple[Request
             position = position + 1 if data[position] == 0 else skip_tagged_fields(data, position, size)
     except (IndexError, struct.error) as error:
         raise MalformedMessage(f"request header: {error}") from error
-    return _new_tuple(RequestHeader, (key, version, correlation_id, client_id)), position
+    return _request_header((key, version, correlation_id, client_id)), position
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
@@ -69,17 +75,38 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
 
 def encode_response(api_key: int, version: int, correlation_id: int, body: Message) -> bytes:
     """A whole frame, size included."""
-    out = response_head(api_key, version, correlation_id)
+    out = _response_head(api_key, version, correlation_id)
     return _finish(out, body, version)
 
 
-def response_head(api_key: int, version: int, correlation_id: int) -> bytearray:
+def encode_response_in_parts(
+    api_key: int, version: int, correlation_id: int, body: Message
+) -> list[RecordData]:
+    """The same frame in parts, to be sent one after the other; records stand in it as the body holds them."""
+    out = _response_head(api_key, version, correlation_id)
+    gaps = encode_around_records(out, body, version)
+    size = len(out) - _SIZE_BYTES
+    for _, _, length in gaps:
+        size += length
+    _put_size(out, 0, size)
+    written = bytes(out)
+    if not gaps:
+        return [written]
+    parts: list[RecordData] = []
+    start = 0
+    for position, records, _ in gaps:
+        parts += (written[start:position], records)
+        start = position
+    if start < len(written):
+        parts.append(written[start:])
+    return parts
+
+
+def _response_head(api_key: int, version: int, correlation_id: int) -> bytearray:
     """Room for the size, and the header of a response."""
-    out = bytearray(_SIZE_BYTES)
-    out += correlation_id.to_bytes(4, signed=True)
     if version >= _FLEXIBLE_RESPONSE[api_key]:
-        out.append(0)
-    return out
+        return bytearray(_flexible_head(0, correlation_id, 0))
+    return bytearray(_classic_head(0, correlation_id))
 
 
 def decode_response_header(
@@ -98,5 +125,5 @@ def decode_response_header(
 
 def _finish(out: bytearray, body: Message, version: int) -> bytes:
     encode_into(out, body, version)
-    out[:_SIZE_BYTES] = (len(out) - _SIZE_BYTES).to_bytes(_SIZE_BYTES)
+    _put_size(out, 0, len(out) - _SIZE_BYTES)
     return bytes(out)

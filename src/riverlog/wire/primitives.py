@@ -1,7 +1,7 @@
 """The pieces that compiled and hand-written codecs share: varints, ids, tagged fields, the one exception.
 
 Every reader here takes the whole buffer and a position, and checks a length against the bytes left before it
-uses it. `IndexError`, `struct.error` and `UnicodeDecodeError` may escape: whoever calls translates them.
+uses it. `IndexError`, `struct.error` and `UnicodeDecodeError` may escape: the caller translates them.
 """
 
 from functools import lru_cache
@@ -101,22 +101,8 @@ def too_short(what: str, length: int, left: int) -> MalformedMessage:
     return MalformedMessage(f"{what} of length {length} does not fit into the {left} bytes left")
 
 
-def read_compact_text(data: ReadableBuffer, position: int, size: int) -> tuple[str | None, int]:
-    """A compact string, of which the length 0 means null, and the position after it."""
-    length = data[position]
-    if length < 0x80:
-        position += 1
-    else:
-        length, position = read_long_varint(data, position)
-    if length == 0:
-        return None, position
-    end = position + length - 1
-    if end > size:
-        raise too_short("string", length - 1, size - position)
-    return str(data[position:end], "utf-8"), end
-
-
 def classic_text(text: str | None) -> bytes:
+    """A string as the versions before KIP-482 have it."""
     if text is None:
         return b"\xff\xff"
     raw = text.encode()
@@ -131,11 +117,3 @@ def compact_text(text: str | None) -> bytes:
     raw = text.encode()
     length = len(raw) + 1
     return (VARINT[length] if length < 128 else varint(length)) + raw
-
-
-def tagged_block(fields: dict[int, bytes]) -> bytes:
-    """A block of tagged fields, which stand in ascending order of their tags."""
-    parts = [varint(len(fields))]
-    for tag, raw in fields.items():
-        parts += (varint(tag), varint(len(raw)), raw)
-    return b"".join(parts)

@@ -29,6 +29,7 @@ Reader = Callable[[ReadableBuffer, int, int], tuple[Any, int]]
 _SCOPE: dict[str, Any] = {
     "MalformedMessage": MalformedMessage,
     "id_of": id_of,
+    # No constructor is called: the source sets every field of the class's table, from which that is made too.
     "new": object.__new__,
     "read_long_varint": read_long_varint,
     "read_tag": read_tag,
@@ -37,10 +38,9 @@ _SCOPE: dict[str, Any] = {
     "too_short": too_short,
     "unpack_from": struct.unpack_from,
 }
-_CLASSIC_LENGTHS = {"string": "h", "classic_string": "h", "bytes": "i", "records": "i"}
+_CLASSIC_LENGTHS = {"string": "h", "bytes": "i", "records": "i"}
 _PIECES = {
     "string": "str(data[pos:{}], 'utf-8')",
-    "classic_string": "str(data[pos:{}], 'utf-8')",
     "bytes": "bytes(data[pos:{}])",
     "records": "data[pos:{}]",
 }
@@ -133,9 +133,9 @@ class _ReaderSource:
         self._source.line(f"else: {variable}, pos = read_long_varint(data, pos)")
         return variable
 
-    def _length(self, letter: str, *, compact: bool) -> str:
+    def _length(self, letter: str) -> str:
         """Read a length, in which null is -1."""
-        if not compact:
+        if not self._flexible:
             variable = self._source.name("n")
             self._run.append((letter, variable))
             self._flush()
@@ -146,8 +146,7 @@ class _ReaderSource:
 
     def _sized(self, kind: str, nullable: bool) -> str:
         source = self._source
-        compact = self._flexible and kind != "classic_string"
-        length = self._length(_CLASSIC_LENGTHS[kind], compact=compact)
+        length = self._length(_CLASSIC_LENGTHS[kind])
         value, end = source.name("v"), source.name("e")
         if nullable:
             source.line(f"if {length} < 0: {value} = None")
@@ -165,7 +164,7 @@ class _ReaderSource:
 
     def _array(self, field: Field) -> str:
         source = self._source
-        count = self._length("i", compact=self._flexible)
+        count = self._length("i")
         value = source.name("v")
         least = max(1, min_bytes(field, self._version, self._flexible))
         misfit = f"{count} * {least} > size - pos: raise too_short('array', {count}, size - pos)"

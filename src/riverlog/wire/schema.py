@@ -5,7 +5,7 @@ there, in which it may be null, and in which it is a tagged field (KIP-482). The
 compiles it, the classes hold values only and check nothing.
 """
 
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple
 
 from riverlog.model.disk import FileSlice
 
@@ -13,7 +13,7 @@ RecordData = bytes | memoryview | FileSlice
 """Record batches as they stand on the wire or on disk."""
 
 DEFAULT: Final[Any] = type("Default", (), {"__repr__": lambda _: "DEFAULT"})()
-"""Stands for a default that must be made anew for each message: an empty list or a structure."""
+"""Stands for a default that must be made for each message: an empty list or a structure."""
 
 NEVER: Final = (1, 0)
 """A version range that holds no version."""
@@ -64,9 +64,3 @@ class Message:
     def __repr__(self) -> str:
         values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
         return f"{type(self).__name__}({values})"
-
-    def __copy__(self) -> Self:
-        copy = object.__new__(type(self))
-        for field in self.FIELDS:
-            setattr(copy, field.name, getattr(self, field.name))
-        return copy

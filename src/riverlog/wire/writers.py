@@ -1,28 +1,49 @@
 """Compile a writer for one message class and version from its field table.
 
-The writer is one flat function `write(message, out)` that appends to a `bytearray`; adjacent fields of fixed
-width (and the length before a classic string or array) share one `pack`. A value in a field that the version
-does not have is left out without a word: the tables do not say where Kafka would rather refuse.
+The writer is one flat function that appends to a `bytearray`; adjacent fields of fixed width (and the length
+before a classic string or array) share one `pack`. `write(message, out)` copies records as it does all else;
+`write(message, out, gaps)` leaves them out and notes in `gaps` what belongs where, so that records which lie
+in a file can be sent from there. A value in a field that the version does not have is left out without a
+word: the tables do not say where Kafka would rather refuse.
 """
 
 import struct
 from collections.abc import Callable
 from typing import Any
 
+from riverlog.model.disk import FileSlice
 from riverlog.wire.primitives import VARINT, id_bytes, varint
-from riverlog.wire.schema import DEFAULT, Field, Message
+from riverlog.wire.schema import DEFAULT, Field, Message, RecordData
 from riverlog.wire.source import FORMATS, Source
 
-Writer = Callable[[Any, bytearray], None]
+Gap = tuple[int, RecordData, int]
+"""Where records belong in the bytes written, the records, and how many bytes they are; never none."""
 
-_SCOPE: dict[str, Any] = {"VARINT": VARINT, "id_bytes": id_bytes, "pack": struct.pack, "varint": varint}
-_CLASSIC_LENGTHS = {"string": "h", "classic_string": "h", "bytes": "i", "records": "i"}
+Writer = Callable[[Any, bytearray], None]
+GapWriter = Callable[[Any, bytearray, list[Gap]], None]
+
+_SCOPE: dict[str, Any] = {
+    "FileSlice": FileSlice,
+    "VARINT": VARINT,
+    "id_bytes": id_bytes,
+    "pack": struct.pack,
+    "varint": varint,
+}
+_CLASSIC_LENGTHS = {"string": "h", "bytes": "i", "records": "i"}
 
 
 def compile_writer(cls: type[Message], version: int) -> Writer:
+    return _compile(cls, version, "def write(m, out):", has_gaps=False)
+
+
+def compile_gap_writer(cls: type[Message], version: int) -> GapWriter:
+    return _compile(cls, version, "def write(m, out, gaps):", has_gaps=True)
+
+
+def _compile(cls: type[Message], version: int, signature: str, *, has_gaps: bool) -> Callable[..., None]:
     source = Source(_SCOPE)
-    source.indent("def write(m, out):")
-    writer = _WriterSource(source, version, flexible=version >= cls.FLEXIBLE)
+    source.indent(signature)
+    writer = _WriterSource(source, version, flexible=version >= cls.FLEXIBLE, has_gaps=has_gaps)
     writer.struct(cls, "m")
     source.line("return")
     return source.function("write")
@@ -31,11 +52,12 @@ def compile_writer(cls: type[Message], version: int) -> Writer:
 class _WriterSource:
     """Writes the source of one writer. `_run` holds fixed-width values that await one common pack."""
 
-    def __init__(self, source: Source, version: int, *, flexible: bool, out: str = "out") -> None:
+    def __init__(self, source: Source, version: int, *, flexible: bool, has_gaps: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
-        self._out = out
+        self._has_gaps = has_gaps
+        self._out = "out"
         self._run: list[tuple[str, str]] = []
 
     def struct(self, cls: type[Message], message: str) -> None:
@@ -66,6 +88,8 @@ class _WriterSource:
             self._run.append(("16s", f"id_bytes({value})"))
         elif field.kind in FORMATS:
             self._run.append((FORMATS[field.kind], value))
+        elif field.kind == "records" and self._has_gaps:
+            self._gap(value, nullable)
         else:
             self._sized(field.kind, value, nullable)
 
@@ -84,9 +108,9 @@ class _WriterSource:
         self._flush()
         self._source.line(f"{self._out} += VARINT[{value}] if {value} < 128 else varint({value})")
 
-    def _length(self, letter: str, length: str, *, compact: bool) -> None:
+    def _length(self, letter: str, length: str) -> None:
         """Write a length that is in a variable, in which null is -1."""
-        if compact:
+        if self._flexible:
             self._source.line(f"{length} += 1")
             self._varint(length)
         else:
@@ -96,7 +120,7 @@ class _WriterSource:
     def _sized(self, kind: str, value: str, nullable: bool) -> None:
         source = self._source
         raw, length = source.name("b"), source.name("n")
-        is_text = kind in ("string", "classic_string")
+        is_text = kind == "string"
         if nullable:
             source.line(f"{raw} = {value}")
             source.line(f"if {raw} is None: {raw} = b''; {length} = -1")
@@ -105,9 +129,24 @@ class _WriterSource:
         else:
             source.line(f"{raw} = {value}.encode()" if is_text else f"{raw} = {value}")
             source.line(f"{length} = len({raw})")
-        compact = self._flexible and kind != "classic_string"
-        self._length(_CLASSIC_LENGTHS[kind], length, compact=compact)
+        self._length(_CLASSIC_LENGTHS[kind], length)
         source.line(f"{self._out} += {raw}")
+
+    def _gap(self, value: str, nullable: bool) -> None:
+        """The length of records, and a note of where they belong."""
+        assert self._out == "out", "records in a tagged field would be noted at a wrong place"
+        source = self._source
+        records, size, length = source.name("b"), source.name("s"), source.name("n")
+        source.line(f"{records} = {value}")
+        measure = f"{size} = {records}.length if type({records}) is FileSlice else len({records})"
+        if nullable:
+            source.line(f"if {records} is None: {size} = -1")
+            source.line(f"else: {measure}")
+        else:
+            source.line(measure)
+        source.line(f"{length} = {size}")
+        self._length(_CLASSIC_LENGTHS["records"], length)
+        source.line(f"if {size} > 0: gaps.append((len(out), {records}, {size}))")
 
     def _array(self, field: Field, value: str, nullable: bool) -> None:
         source = self._source
@@ -118,7 +157,7 @@ class _WriterSource:
             source.line(f"else: {length} = len({elements})")
         else:
             source.line(f"{length} = len({elements})")
-        self._length("i", length, compact=self._flexible)
+        self._length("i", length)
         letter = FORMATS.get(field.kind)
         if letter is not None and field.kind != "uuid":
             source.line(f"{self._out} += pack(f'>{{len({elements})}}{letter}', *{elements})")
@@ -147,19 +186,25 @@ class _WriterSource:
     def _tagged_fields(self, fields: list[Field], message: str) -> None:
         """A field is written only when it is not the default, each behind its tag and length (KIP-482)."""
         source = self._source
+        values = [source.name("t") for _ in fields]
+        for field, value in zip(fields, values, strict=True):
+            source.line(f"{value} = {message}.{field.name}")
+        tests = [self._is_set(field, value) for field, value in zip(fields, values, strict=True)]
+        source.indent(f"if {' or '.join(tests)}:")
         parts = source.name("p")
         source.line(f"{parts} = []")
-        for field in fields:
-            source.indent(f"if {self._is_set(field, f'{message}.{field.name}')}:")
+        for field, value, is_set in zip(fields, values, tests, strict=True):
+            source.indent(f"if {is_set}:")
             outer, self._out = self._out, source.name("o")
             source.line(f"{self._out} = bytearray()")
-            self._tagged_field(field, f"{message}.{field.name}")
+            self._tagged_field(field, value)
             self._flush()
             tag = source.constant("T", varint(field.tag))
             source.line(f"{parts}.append({tag} + varint(len({self._out})) + {self._out})")
             self._out = outer
             source.dedent()
-        source.line(f"if {parts}: {self._out} += varint(len({parts})) + b''.join({parts})")
+        source.line(f"{self._out} += varint(len({parts})) + b''.join({parts})")
+        source.dedent()
         source.line(f"else: {self._out}.append(0)")
 
     def _tagged_field(self, field: Field, value: str) -> None:

@@ -10,9 +10,9 @@ from riverlog.records.compression import Codec
 from riverlog.records.record import Record
 from riverlog.records.rules import Accepted
 from riverlog.storage.cleaning.cleaning import Bounds, Cleaning
-from riverlog.storage.cleaning.pace import Pace
 from riverlog.storage.cleaning.plan import examine
-from riverlog.storage.log import Log, Origin
+from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.log import Log
 from tests.storage.logs import START_MS, ManualClock, accept, append, marker, read_all, slice_bytes
 
 COMPACT = frozenset({CleanupPolicy.COMPACT})
@@ -52,24 +52,24 @@ def keyed(
 def put(log: Log, *pairs: KeyedValue, **options: object) -> int:
     """Append one batch and commit it; returns its first offset."""
     first = append(log, keyed(*pairs, **options)).first_offset  # type: ignore[arg-type]
-    log.set_high_watermark(log.log_end_offset)
+    log.state.set_high_watermark(log.log_end_offset)
     return first
 
 
 def end_transaction(log: Log, producer_id: int, *, commit: bool, epoch: int = 0) -> None:
     append(log, marker(producer_id, commit=commit, epoch=epoch), origin=Origin.COORDINATOR)
-    log.set_high_watermark(log.log_end_offset)
+    log.state.set_high_watermark(log.log_end_offset)
 
 
 def close_segment(log: Log) -> None:
     """So that everything up to here can be cleaned."""
-    log.roll()
-    log.flush()
+    log.sync.roll()
+    log.sync.flush()
 
 
 def begin_cleaning(log: Log, clock: ManualClock, bounds: Bounds | None = None) -> Cleaning:
     now_ms = clock.wall_ms()
-    return Cleaning(log, examine(log, now_ms), bounds=bounds or Bounds(), pace=Pace(clock), now_ms=now_ms)
+    return Cleaning(log, examine(log, now_ms), bounds=bounds or Bounds(), now_ms=now_ms)
 
 
 def clean(

@@ -8,9 +8,10 @@ from contextlib import closing
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import CorruptLogError, StorageError
+from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.log import Log, Origin
-from riverlog.storage.log_directory import LogDirectory
+from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, begin_cleaning, headers, keyed
 from tests.storage.logs import PARTITION, START_MS, ManualClock, append, marker, read_all
@@ -40,10 +41,10 @@ class TableLife:
         assert log is not None
         for number in range(rounds):
             self._round(log, number)
-            log.flush()
+            log.sync.flush()
             self.acknowledged = log.flushed_offset
-            log.set_high_watermark(log.log_end_offset)
-            log.roll()
+            log.state.set_high_watermark(log.log_end_offset)
+            log.sync.roll()
             directory.checkpoint()
             self.clean(log, directory)
             self.clock.now_ms += 400
@@ -169,9 +170,9 @@ def _faults_after_restart(disk: SimulatedDisk, life: TableLife) -> list[str]:
         for name in disk.list(log.directory)
         if name.endswith((".cleaned", ".swap", ".deleted"))
     ]
-    log.set_high_watermark(log.log_end_offset)
-    log.roll()
-    log.flush()
+    log.state.set_high_watermark(log.log_end_offset)
+    log.sync.roll()
+    log.sync.flush()
     life.clean(log, directory)
     faults += life.faults_of(log) + _findings(disk, log)
     directory.close()

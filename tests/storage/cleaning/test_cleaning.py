@@ -8,12 +8,13 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.records.compression import Codec
-from riverlog.storage.cleaning.cleaning import Bounds
+from riverlog.storage.cleaning.cleaning import Bounds, CalledOffError
 from riverlog.storage.cleaning.offset_map import OffsetMap
-from riverlog.storage.cleaning.pace import CalledOffError
 from riverlog.storage.cleaning.plan import examine, groups_of
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.log import Duplicate, Log, LogRead
+from riverlog.storage.log.appends import Duplicate
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.segment_list import LogRead
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.compaction import (
     COMPACT,
@@ -63,7 +64,7 @@ def test_the_newest_record_of_each_key_stays_at_its_offset(
     assert log.size_bytes < size
     assert log.log_end_offset == end
     assert log.log_start_offset == 0
-    assert log.cleaned_offset == end
+    assert log.state.cleaned_offset == end
     assert not findings(log, disk)
 
 
@@ -221,7 +222,7 @@ def test_the_end_of_what_was_cleaned_keeps_its_offset_in_an_empty_batch(log: Log
     close_segment(log)
     clean(log, clock)
     clock.now_ms += CONFIG.delete_retention_ms
-    log.cleaned_offset = 0
+    log.state.cleaned_offset = 0
     clean(log, clock)
     assert [(h.base_offset, h.record_count) for h in headers(log)] == [(0, 1), (2, 0)]
 
@@ -270,7 +271,8 @@ def test_a_map_that_is_too_small_takes_several_passes(log: Log, clock: ManualClo
         assert table(read_all(log)) == before
         passes += 1
     assert 10 < passes < 20
-    log.cleaned_offset = 0  # A pass with room for all keys finds nothing left but what the small ones missed.
+    # A pass with room for all keys finds nothing left but what the small ones missed.
+    log.state.cleaned_offset = 0
     clean(log, clock)
     assert [offset for offset, _, _ in offsets_and_values(log)] == list(range(48, 60))
 
@@ -350,7 +352,7 @@ def test_the_maximum_lag_closes_the_active_segment(disk: SimulatedDisk, clock: M
     log = open_log(disk, clock, config=_config(max_compaction_lag_ms=1000))
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"), timestamp_ms=START_MS + 1001)
-    assert log.segment_count == 2
+    assert len(log.segments) == 2
 
 
 def test_the_dirty_ratio_decides_when_a_log_is_due(log: Log, clock: ManualClock) -> None:
@@ -389,12 +391,12 @@ def test_whatever_happens_to_the_log_meanwhile_the_pass_gives_up_and_leaves_it_a
 ) -> None:
     def disturbances(log: Log) -> list[object]:
         return [
-            lambda: log.truncate_to(3),
-            lambda: log.truncate_fully_and_start_at(50),
-            lambda: log.delete_records(20),
-            lambda: log.rename_for_deletion("/data/gone.1-delete"),
+            lambda: log.cutting.truncate_to(3),
+            lambda: log.cutting.truncate_fully_and_start_at(50),
+            lambda: log.cutting.delete_records(20),
+            lambda: log.rename_and_close("/data/gone.1-delete"),
             lambda: log.close(),
-            lambda: log.update_config(LogConfig()),
+            lambda: log.state.update_config(LogConfig()),
         ]
 
     for number in range(6):
@@ -443,7 +445,7 @@ def test_retention_still_deletes_segments_of_a_log_that_is_compacted_too(
         close_segment(log)
     clean(log, clock)
     clock.now_ms = START_MS + 30_000
-    assert log.apply_retention(clock.now_ms) >= 1
+    assert log.cutting.apply_retention(clock.now_ms) >= 1
     assert read_all(log) == []
 
 
@@ -454,8 +456,8 @@ def test_a_log_is_cleaned_again_from_its_start_when_it_was_cut_below_the_checkpo
         put(log, (b"a", b"%d" % number))
     close_segment(log)
     clean(log, clock)
-    log.truncate_to(0)
-    assert log.cleaned_offset == 0
+    log.cutting.truncate_to(0)
+    assert log.state.cleaned_offset == 0
 
 
 def _config(**changes: object) -> LogConfig:

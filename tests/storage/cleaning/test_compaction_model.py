@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from riverlog.records.compression import Codec
 from riverlog.storage.cleaning.cleaning import Bounds
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.log import Log, Origin
+from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, begin_cleaning, headers, keyed, table
 from tests.storage.logs import ManualClock, append, marker, open_log, read_all
@@ -68,7 +69,7 @@ class CompactionModel(RuleBasedStateMachine):
             self.sent[offset] = Sent(offset, key, value, producer_id)
             if producer_id is not None:
                 self.open.setdefault(producer_id, []).append(offset)
-        self.log.set_high_watermark(self.log.log_end_offset)
+        self.log.state.set_high_watermark(self.log.log_end_offset)
 
     @precondition(lambda self: self.open)
     @rule(number=st.integers(0, 2), commit=st.booleans())
@@ -79,11 +80,11 @@ class CompactionModel(RuleBasedStateMachine):
         offsets = self.open.pop(producer_id)
         if not commit:
             self.aborted.update(offsets)
-        self.log.set_high_watermark(self.log.log_end_offset)
+        self.log.state.set_high_watermark(self.log.log_end_offset)
 
     @rule()
     def roll(self) -> None:
-        self.log.roll()
+        self.log.sync.roll()
 
     @rule(ms=st.sampled_from([1, 400, 1500]))
     def wait(self, ms: int) -> None:
@@ -108,8 +109,8 @@ class CompactionModel(RuleBasedStateMachine):
 
     @rule(clean=st.booleans(), seed=st.integers(0, 1000))
     def restart(self, clean: bool, seed: int) -> None:
-        end, cleaned = self.log.log_end_offset, self.log.cleaned_offset
-        point = self.log.recovery_point
+        end, cleaned = self.log.log_end_offset, self.log.state.cleaned_offset
+        point = self.log.flushed_offset
         if clean:
             self.log.close()
             point = end
@@ -120,7 +121,7 @@ class CompactionModel(RuleBasedStateMachine):
             self.disk, self.clock, config=CONFIG, clean=clean, recovery_point=point, cleaned_offset=cleaned
         )
         assert self.log.log_end_offset == end
-        self.log.set_high_watermark(end)
+        self.log.state.set_high_watermark(end)
 
     @invariant()
     def every_offset_holds_what_was_written_there(self) -> None:

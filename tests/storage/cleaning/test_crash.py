@@ -6,8 +6,8 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError
-from riverlog.storage import names
 from riverlog.storage.cleaning.replacements import finish_replacements
+from riverlog.storage.files import names
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, clean, close_segment, offsets_and_values, put, table
 from tests.storage.cleaning.scenarios import changes_in_table_life, crash_faults
@@ -114,8 +114,8 @@ def test_a_log_that_is_no_longer_compacted_is_recovered_whole() -> None:
         put(log, (b"%d" % (number % (7 + number % 3)), b"%d" % number * 10))
     close_segment(log)
     clean(log, clock)
-    expected, cleaned_offset = offsets_and_values(log), log.cleaned_offset
-    assert log.segment_count > 2
+    expected, cleaned_offset = offsets_and_values(log), log.state.cleaned_offset
+    assert len(log.segments) > 2
     disk.kill()
     plain = replace(CONFIG, cleanup_policies=LogConfig().cleanup_policies, retention_ms=None)
     recovered = open_log(disk, clock, config=plain, cleaned_offset=cleaned_offset)

@@ -8,15 +8,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from riverlog.model.ids import TopicPartition
 from riverlog.records.batch import BatchHeader
 from riverlog.records.record import Record
-from riverlog.storage.checkpoint import decode_offsets, encode_offsets
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.files.checkpoint import decode_offsets, encode_offsets
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.local_disk import LocalDisk
-from riverlog.storage.log import Log
+from riverlog.storage.log.log import Log
 from tests.storage.cleaning.compaction import CONFIG, clean, headers
-from tests.storage.logs import ManualClock, read_all
+from tests.storage.logs import ManualClock, open_log, read_all
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DAY_MS = 86_400_000
@@ -26,17 +25,11 @@ SETTINGS = replace(CONFIG, segment_bytes=3000, index_interval_bytes=300, delete_
 def open_copy(tmp_path: Path, name: str, clock: ManualClock) -> Log:
     directory = tmp_path / name / "gold-0"
     shutil.copytree(FIXTURES / name, directory)
-    log = Log.open(
-        str(directory),
-        TopicPartition("gold", 0),
-        config=SETTINGS,
-        disk=LocalDisk(),
-        clock=clock,
-        clean=True,
-        recovery_point=1 << 40,
+    log = open_log(
+        LocalDisk(), clock, directory=str(directory), config=SETTINGS, clean=True, recovery_point=1 << 40
     )
-    log.set_high_watermark(log.log_end_offset)
-    log.flush()
+    log.state.set_high_watermark(log.log_end_offset)
+    log.sync.flush()
     return log
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from riverlog.records.batch import BatchHeader
 from riverlog.records.compression import Codec
-from riverlog.storage.cleanable_log import CleanableLog
 from riverlog.storage.cleaning.filtering import BatchFilter
 from riverlog.storage.cleaning.transactions import SeenTransactions
-from riverlog.storage.producer_state import end_marker
+from riverlog.storage.log.replacement import LogReplacement
+from riverlog.storage.producers.state import end_marker
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.scenarios import changes_in_table_life, crash_faults
 from tests.storage.cleaning.test_compaction_model import PRODUCERS, CompactionModel
@@ -70,7 +70,9 @@ def test_with_every_rule_in_place_there_is_nothing_to_complain_of(life: Life) ->
 def test_without_the_bound_at_the_last_stable_offset_open_transactions_are_compacted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(CleanableLog, "settled_offset", property(lambda self: self.active_base_offset))
+    monkeypatch.setattr(
+        LogReplacement, "settled_offset", property(lambda self: self._state.segments.active.base_offset)
+    )
     assert model_complains(transaction_left_open)
 
 
@@ -97,6 +99,6 @@ def test_without_finishing_replacements_a_crash_costs_records(monkeypatch: pytes
             if name.endswith((".cleaned", ".swap")):
                 disk.unlink(f"{directory}/{name}")
 
-    monkeypatch.setattr("riverlog.storage.loading.finish_replacements", forget)
+    monkeypatch.setattr("riverlog.storage.log.loading.finish_replacements", forget)
     last = changes_in_table_life()
     assert any(crash_faults(after, lambda disk: disk.kill()) for after in range(last // 3, last))

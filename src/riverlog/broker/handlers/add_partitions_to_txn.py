@@ -6,13 +6,12 @@ on behalf of a leader that sees a first batch (KIP-890).
 
 from collections.abc import Awaitable, Iterable, Mapping
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.effects import Producer
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -82,7 +81,7 @@ class AddPartitionsToTxnHandler:
                 )
                 for each in wanted
             }
-        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         if transaction.verify_only:
             found = await self._transactions.verify_partitions(transaction.transactional_id, producer, wanted)
             return dict.fromkeys(wanted, found) if isinstance(found, ErrorCode) else found

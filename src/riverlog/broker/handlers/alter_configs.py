@@ -3,8 +3,8 @@
 A resource that occurs twice is refused. (Kafka never answers such a request at all.)
 """
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.config_alterations import Alteration, ConfigAlterations
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.config_alterations import Alteration, ConfigAlterations
 from riverlog.model.config.alter import replacing
 from riverlog.wire.messages.alter_configs import (
     AlterConfigsRequest,

@@ -6,7 +6,7 @@ number of replicas may be fixed by the request, which it then is anyway.
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.reassignments import decide_reassignment
 from riverlog.metadata.follower import MetadataFollower

@@ -1,14 +1,14 @@
 """AlterReplicaLogDirs 1-2: the data directory that a replica shall be in.
 
 The answer says that a move was begun, or that there is nothing to do; DescribeLogDirs shows how far it is.
-To ask for the directory where a log is already calls off a move elsewhere. A partition that nobody has used
+To ask for the directory where a log is already calls off a move elsewhere. A partition that was never used
 yet has no files and begins its life where it is asked for.
 """
 
 from typing import Protocol
 from uuid import UUID
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition

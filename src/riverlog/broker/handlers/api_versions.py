@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from riverlog.broker.context import Parts, RequestContext
+from riverlog.broker.exchange.context import Parts, RequestContext
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.wire.apis import APIS, Api, ApiKey

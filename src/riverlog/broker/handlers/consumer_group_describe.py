@@ -6,12 +6,12 @@ Since 1 it tells which protocol each member speaks. A group of another kind is n
 import asyncio
 from collections.abc import Awaitable
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.authorized_operations import ON_GROUP
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.authorized_operations import ON_GROUP
 from riverlog.coordinator.groups.assignors import Assignment
-from riverlog.coordinator.groups.consumer_description import DescribedMember, Description
+from riverlog.coordinator.groups.consumer.description import DescribedMember, Description
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
@@ -47,21 +47,21 @@ class ConsumerGroupDescribeHandler:
             return self._respond(request, asked)
         return self._respond_later(request, asked)
 
-    def _ask(self, group_id: str) -> "Answer[Description]":
+    def _ask(self, group_id: str) -> "ShardAnswer[Description]":
         if not group_id:
-            refused: Answer[Description] = asyncio.get_running_loop().create_future()
+            refused: ShardAnswer[Description] = asyncio.get_running_loop().create_future()
             refused.set_result(ErrorCode.INVALID_GROUP_ID)
             return refused
         return self._groups.ask(group_id, lambda shard: shard.consumer.describe(group_id))
 
     async def _respond_later(
-        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, Answer[Description]]]"
+        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, ShardAnswer[Description]]]"
     ) -> ConsumerGroupDescribeResponse:
         await asyncio.wait([answer for _, answer in asked])
         return self._respond(request, asked)
 
     def _respond(
-        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, Answer[Description]]]"
+        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, ShardAnswer[Description]]]"
     ) -> ConsumerGroupDescribeResponse:
         response = ConsumerGroupDescribeResponse()
         for group_id, answer in asked:

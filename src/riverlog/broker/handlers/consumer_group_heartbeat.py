@@ -8,20 +8,20 @@ import base64
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.effects import Effects, Token
-from riverlog.coordinator.groups.consumer_requests import (
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.coordinator.groups.consumer.requests import (
     JOIN,
     LEAVE,
     LEAVE_FOR_A_WHILE,
     Beaten,
     Heartbeat,
+    HeartbeatRefusal,
     HeartbeatReply,
-    Refusal,
 )
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.groups.shard import GroupShard
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.effects import Effects, Token
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import GROUP_VERSION
@@ -52,11 +52,11 @@ class ConsumerGroupHeartbeatHandler:
             return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         problem = _problem(request, context.version)
         if problem is not None:
-            return _response(Refusal(ErrorCode.INVALID_REQUEST, problem))
+            return _response(HeartbeatRefusal(ErrorCode.INVALID_REQUEST, problem))
         if request.server_assignor is not None and request.server_assignor not in config.consumer_assignors:
             offered = ", ".join(config.consumer_assignors)
             return _response(
-                Refusal(
+                HeartbeatRefusal(
                     ErrorCode.UNSUPPORTED_ASSIGNOR,
                     f"There is no assignor {request.server_assignor!r}. Ask for one of these: {offered}.",
                 )
@@ -133,13 +133,13 @@ def _kafka_id(fresh: UUID) -> str:
     return base64.urlsafe_b64encode(fresh.bytes).decode().rstrip("=")
 
 
-async def _response_later(answer: Answer[HeartbeatReply]) -> ConsumerGroupHeartbeatResponse:
+async def _response_later(answer: ShardAnswer[HeartbeatReply]) -> ConsumerGroupHeartbeatResponse:
     return _response(await answer)
 
 
 def _response(reply: HeartbeatReply | ErrorCode) -> ConsumerGroupHeartbeatResponse:
     match reply:
-        case Refusal(error, message):
+        case HeartbeatRefusal(error, message):
             return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
         case Beaten():
             return ConsumerGroupHeartbeatResponse(

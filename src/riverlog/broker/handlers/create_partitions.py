@@ -3,10 +3,10 @@
 A name that occurs twice is refused once, before all others.
 """
 
-from riverlog.broker.context import RequestContext
-from riverlog.controller.controller import Controller
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.controller.added_partitions import AddedPartitions
+from riverlog.controller.client import ControllerClient
 from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
-from riverlog.controller.growth import Growth
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -19,7 +19,7 @@ _TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, None)
 
 
 class CreatePartitionsHandler:
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: ControllerClient) -> None:
         self._controller = controller
 
     async def handle(
@@ -29,7 +29,7 @@ class CreatePartitionsHandler:
             names = dict.fromkeys(topic.name for topic in request.topics)
             return CreatePartitionsResponse(results=[_result(name, _TIMED_OUT) for name in names])
         outcomes = await self._controller.create_partitions(
-            [_growth(topic) for topic in request.topics], validate_only=request.validate_only
+            [_added_partitions(topic) for topic in request.topics], validate_only=request.validate_only
         )
         results: list[CreatePartitionsTopicResult] = []
         duplicates: dict[str, CreatePartitionsTopicResult] = {}
@@ -42,9 +42,9 @@ class CreatePartitionsHandler:
         return CreatePartitionsResponse(results=[*duplicates.values(), *results])
 
 
-def _growth(topic: CreatePartitionsTopic) -> Growth:
+def _added_partitions(topic: CreatePartitionsTopic) -> AddedPartitions:
     assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
-    return Growth(topic.name, topic.count, assignments)
+    return AddedPartitions(topic.name, topic.count, assignments)
 
 
 def _result(name: str, refusal: Refusal | None) -> CreatePartitionsTopicResult:

@@ -4,12 +4,14 @@ A name that occurs twice is refused once, after all others. Since 5 a new topic 
 since 7 with its id. The work is done at once, so a time-out means only one thing: zero or less has passed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from riverlog.broker.context import RequestContext
-from riverlog.controller.controller import Controller
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.config_alterations import Layers
+from riverlog.controller.client import ControllerClient
 from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
 from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.model.config.describe import created_topic_entries
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.create_topics import (
     CreatableTopic,
@@ -22,14 +24,11 @@ from riverlog.wire.messages.create_topics import (
 _CONFIGS_SINCE = 5
 _TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, None)
 
-DescribeTopic = Callable[[Mapping[str, str]], list[CreatableTopicConfigs]]
-"""All settings of a topic that has these of its own."""
-
 
 class CreateTopicsHandler:
-    def __init__(self, controller: Controller, describe_topic: DescribeTopic) -> None:
+    def __init__(self, controller: ControllerClient, layers: Layers) -> None:
         self._controller = controller
-        self._describe_topic = describe_topic
+        self._layers = layers
 
     async def handle(self, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         if request.timeout_ms <= 0:
@@ -56,8 +55,21 @@ class CreateTopicsHandler:
             error_message=None,
             num_partitions=len(plan.replicas),
             replication_factor=len(plan.replicas[0]),
-            configs=self._describe_topic(plan.configs) if version >= _CONFIGS_SINCE else [],
+            configs=self._settings(plan.configs) if version >= _CONFIGS_SINCE else [],
         )
+
+    def _settings(self, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        """All settings of a topic that has these of its own."""
+        return [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in created_topic_entries(self._layers(), overrides)
+        ]
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -5,9 +5,9 @@ Answered with the partition's new start. Refused on internal topics, and on topi
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.controller import names
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.model.errors import ErrorCode, StorageError
+from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.delete_records import (
@@ -44,7 +44,7 @@ class DeleteRecordsHandler:
         partition = self._replicas.find(topic, index)
         if isinstance(partition, ErrorCode):
             return _refused(index, partition)
-        if topic in names.INTERNAL_TOPICS:
+        if topic in INTERNAL_TOPICS:
             return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if refusal := partition.refusal():
             return _refused(index, refusal)
@@ -58,7 +58,7 @@ class DeleteRecordsHandler:
 
 def _deleted(partition: Partition, index: int, offset: int) -> DeleteRecordsPartitionResult:
     high_watermark = partition.log.high_watermark
-    start = partition.log.delete_records(high_watermark if offset == _HIGH_WATERMARK else offset)
+    start = partition.log.cutting.delete_records(high_watermark if offset == _HIGH_WATERMARK else offset)
     if not isinstance(start, int):
         return _refused(index, ErrorCode.OFFSET_OUT_OF_RANGE)
     partition.disturb_readers()

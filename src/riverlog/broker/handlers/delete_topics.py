@@ -6,9 +6,9 @@ Kafka shuffles the answers; here they come in no order that means anything eithe
 
 from collections.abc import Awaitable
 
-from riverlog.broker.context import RequestContext
-from riverlog.controller.controller import Controller
-from riverlog.controller.deletion import Deletion, Doomed
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.controller.client import ControllerClient
+from riverlog.controller.deletion import Deletion, TopicToDelete
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -21,37 +21,37 @@ _DISABLED_SINCE = 3
 
 
 class DeleteTopicsHandler:
-    def __init__(self, controller: Controller, *, is_enabled: bool) -> None:
+    def __init__(self, controller: ControllerClient, *, is_enabled: bool) -> None:
         self._controller = controller
         self._is_enabled = is_enabled
 
     def handle(
         self, request: DeleteTopicsRequest, context: RequestContext
     ) -> DeleteTopicsResponse | Awaitable[DeleteTopicsResponse]:
-        doomed = _doomed(request, context.version)
+        to_delete = _to_delete(request, context.version)
         if not self._is_enabled:
             is_old = context.version < _DISABLED_SINCE
-            return _all(doomed, ErrorCode.INVALID_REQUEST if is_old else ErrorCode.TOPIC_DELETION_DISABLED)
+            return _all(to_delete, ErrorCode.INVALID_REQUEST if is_old else ErrorCode.TOPIC_DELETION_DISABLED)
         if request.timeout_ms <= 0:
-            return _all(doomed, ErrorCode.REQUEST_TIMED_OUT)
-        return self._delete(doomed)
+            return _all(to_delete, ErrorCode.REQUEST_TIMED_OUT)
+        return self._delete(to_delete)
 
-    async def _delete(self, doomed: list[Doomed]) -> DeleteTopicsResponse:
-        deletions = await self._controller.delete_topics(doomed)
+    async def _delete(self, to_delete: list[TopicToDelete]) -> DeleteTopicsResponse:
+        deletions = await self._controller.delete_topics(to_delete)
         return DeleteTopicsResponse(responses=[_result(deletion) for deletion in deletions])
 
 
-def _doomed(request: DeleteTopicsRequest, version: int) -> list[Doomed]:
+def _to_delete(request: DeleteTopicsRequest, version: int) -> list[TopicToDelete]:
     if version < _IDS_SINCE:
-        return [Doomed(name) for name in request.topic_names]
-    return [Doomed(topic.name, topic.topic_id) for topic in request.topics]
+        return [TopicToDelete(name) for name in request.topic_names]
+    return [TopicToDelete(topic.name, topic.topic_id) for topic in request.topics]
 
 
-def _all(doomed: list[Doomed], error: ErrorCode) -> DeleteTopicsResponse:
+def _all(to_delete: list[TopicToDelete], error: ErrorCode) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error)
-            for topic in doomed
+            for topic in to_delete
         ]
     )
 

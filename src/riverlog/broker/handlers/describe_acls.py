@@ -1,7 +1,7 @@
 """DescribeAcls 1-3: answered with SECURITY_DISABLED, as Kafka does without an authorizer."""
 
-from riverlog.broker.context import HangUp, RequestContext
-from riverlog.broker.handlers.acls import MALFORMED, NOT_AUTHORISING, is_vague
+from riverlog.broker.exchange.context import HangUp, RequestContext
+from riverlog.broker.shared.acls import MALFORMED, NOT_AUTHORISING, is_vague
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

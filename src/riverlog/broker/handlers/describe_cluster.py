@@ -6,9 +6,9 @@ fenced ones (since 2) adds nothing.
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers import authorized_operations
-from riverlog.broker.handlers.cluster_view import ClusterView
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared import authorized_operations
+from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.describe_cluster import (

@@ -1,15 +1,15 @@
 """DescribeConfigs 1-4: every setting of topics, brokers, loggers, groups and client metrics.
 
-Synonyms and, since 3, documentation come when they are asked for. A resource of a type that nobody knows
+Synonyms and, since 3, documentation come when they are asked for. A resource of an unknown type
 fails the whole request. The message of a success is empty, not absent, and so is that of an unknown topic.
 """
 
 from collections.abc import Collection
 from typing import assert_never
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.config_alterations import Layers
-from riverlog.broker.handlers.log_levels import LogLevels
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.config_alterations import Layers
+from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.controller import names
 from riverlog.controller.configs import refuse_broker
 from riverlog.controller.decisions import Refusal

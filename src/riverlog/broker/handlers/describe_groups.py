@@ -7,12 +7,12 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.authorized_operations import NOT_ASKED, ON_GROUP
-from riverlog.coordinator.groups.classic_group import ClassicGroup
-from riverlog.coordinator.groups.classic_states import State
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.authorized_operations import NOT_ASKED, ON_GROUP
+from riverlog.coordinator.groups.classic.group import ClassicGroup
+from riverlog.coordinator.groups.classic.states import State
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.groups.membership import SIMPLE_GROUP
+from riverlog.coordinator.groups.kinds import SIMPLE_GROUP
 from riverlog.coordinator.groups.shard import GroupShard
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.describe_groups import (

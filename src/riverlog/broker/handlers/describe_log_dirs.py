@@ -1,17 +1,17 @@
 """DescribeLogDirs 1-5: data directories, how full they are, and the size of the partitions in them.
 
 A null list of topics asks for all partitions, the empty one for none. Partitions that are not here are left
-out. A copy on its way into a directory is shown there, beside the partitions. No directory is ever cordoned
-(5).
+out, and so are logs that were moved aside, as in Kafka. A copy on its way into a directory is shown there,
+beside the partitions. No directory is ever cordoned (5).
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
+from riverlog.storage.directory.described import DescribedDirectory
 from riverlog.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -19,23 +19,6 @@ from riverlog.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedDirectory:
-    path: str
-    sizes_bytes: Mapping[TopicPartition, int]
-    """Of the partitions that were asked for and are here."""
-    total_bytes: int
-    usable_bytes: int
-    is_offline: bool = False
-    futures: Mapping[TopicPartition, "FutureReplica"] = field(default_factory=dict)
-    """Of the partitions that were asked for, those that are on their way in."""
-
-
-class FutureReplica(NamedTuple):
-    size_bytes: int
-    offset_lag: int
 
 
 class LogDirectories(Protocol):

@@ -1,10 +1,10 @@
 """DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.producer_state import ProducerEntry
+from riverlog.storage.producers.state import ProducerEntry
 from riverlog.wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

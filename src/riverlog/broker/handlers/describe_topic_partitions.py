@@ -6,13 +6,14 @@ asked for, unless all were. The last page has no next cursor.
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers import authorized_operations
-from riverlog.broker.handlers.cluster_view import ClusterView
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared import authorized_operations
+from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.controller import names
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode
+from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -90,7 +91,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION,
-        is_internal=name in names.INTERNAL_TOPICS,
+        is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
 
@@ -99,7 +100,7 @@ def _described(topic: TopicImage, indexes: range, view: ClusterView) -> Describe
     answer = DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.name in names.INTERNAL_TOPICS,
+        is_internal=topic.name in INTERNAL_TOPICS,
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for index in indexes:

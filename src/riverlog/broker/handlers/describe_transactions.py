@@ -1,6 +1,6 @@
 """DescribeTransactions 0: what the coordinator knows of transactional ids."""
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.errors import ErrorCode

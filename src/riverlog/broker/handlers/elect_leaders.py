@@ -6,7 +6,7 @@ change something needs a second broker, and is not carried out here.
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.elections import Election, decide_election
 from riverlog.metadata.follower import MetadataFollower

@@ -4,13 +4,13 @@ From 5 on each end raises the producer's epoch, and the reply says who the produ
 refused at level 0 of `transaction.version`, before anything changes; Kafka leaves the transaction undecided.
 """
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.effects import Producer
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import TRANSACTION_VERSION
+from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 _SECOND_VERSION_SINCE = 5
@@ -30,7 +30,7 @@ class EndTxnHandler:
             return EndTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         outcome = await self._transactions.end(
             request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
+            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             commit=request.committed,
             client_version=VERSION_2 if raises_epoch else VERSION_1,
         )

@@ -7,10 +7,10 @@ import re
 from collections.abc import Awaitable
 from typing import NamedTuple
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.coordinator_places import CoordinatorPlaces, Place
-from riverlog.controller.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.coordinator_locator import CoordinatorAddress, CoordinatorLocator
 from riverlog.model.errors import ErrorCode
+from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.wire.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -29,21 +29,21 @@ class _Unknown(NamedTuple):
 
 
 class FindCoordinatorHandler:
-    def __init__(self, places: CoordinatorPlaces) -> None:
-        self._places = places
+    def __init__(self, locator: CoordinatorLocator) -> None:
+        self._locator = locator
 
     def handle(
         self, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
         topic = _TOPICS.get(request.key_type)
-        if topic is None or self._places.is_ready(topic):
+        if topic is None or self._locator.is_ready(topic):
             return self._answer(request, context)
         return self._answer_later(topic, request, context)
 
     async def _answer_later(
         self, topic: str, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
-        await self._places.make_ready(topic)
+        await self._locator.make_ready(topic)
         return self._answer(request, context)
 
     def _answer(self, request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
@@ -56,10 +56,10 @@ class FindCoordinatorHandler:
             ]
         )
 
-    def _find(self, key: str, key_type: int, context: RequestContext) -> Place | _Unknown:
+    def _find(self, key: str, key_type: int, context: RequestContext) -> CoordinatorAddress | _Unknown:
         topic = _TOPICS.get(key_type)
         if topic is not None:
-            found = self._places.find(topic, key, context.listener_name)
+            found = self._locator.find(topic, key, context.listener_name)
             return _Unknown(found, "") if isinstance(found, ErrorCode) else found
         if key_type != _SHARE:
             return _Unknown(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
@@ -73,7 +73,7 @@ def _is_share_key(key: str) -> bool:
     return _SHARE_KEY.fullmatch(key) is not None
 
 
-def _one(found: Place | _Unknown) -> FindCoordinatorResponse:
+def _one(found: CoordinatorAddress | _Unknown) -> FindCoordinatorResponse:
     if isinstance(found, _Unknown):
         message = found.message or "no coordinator is available"
         return FindCoordinatorResponse(error_code=found.error, error_message=message, node_id=-1, port=-1)
@@ -82,7 +82,7 @@ def _one(found: Place | _Unknown) -> FindCoordinatorResponse:
     )
 
 
-def _among_others(key: str, found: Place | _Unknown) -> Coordinator:
+def _among_others(key: str, found: CoordinatorAddress | _Unknown) -> Coordinator:
     """Like Kafka, only an unknown kind of key is explained in a batched answer."""
     if isinstance(found, _Unknown):
         return Coordinator(key=key, error_code=found.error, error_message=found.message, node_id=-1, port=-1)

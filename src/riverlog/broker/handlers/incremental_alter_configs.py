@@ -1,12 +1,12 @@
 """IncrementalAlterConfigs 0-1: single settings are set, removed, appended to or subtracted from.
 
-An operation that nobody knows fails the whole request, as it does in Kafka.
+An unknown operation fails the whole request, as it does in Kafka.
 """
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers.config_alterations import Alteration, ConfigAlterations
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.config_alterations import Alteration, ConfigAlterations
 from riverlog.controller.decisions import Refusal
-from riverlog.model.config.alter import Change, Operation
+from riverlog.model.config.alter import AlterOperation, Change
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -15,7 +15,7 @@ from riverlog.wire.messages.incremental_alter_configs import (
 )
 
 _UNKNOWN_OPERATION = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-_OPERATIONS = frozenset(Operation)
+_OPERATIONS = frozenset(AlterOperation)
 
 
 class IncrementalAlterConfigsHandler:

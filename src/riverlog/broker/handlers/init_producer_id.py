@@ -7,11 +7,11 @@ two-phase commit, and takes over one that another process has prepared.
 
 from collections.abc import Awaitable
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.effects import Producer
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.model.metadata_store import StoreWriteError
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -47,7 +47,7 @@ class InitProducerIdHandler:
     ) -> InitProducerIdResponse:
         expected = None
         if request.producer_id >= 0:
-            expected = Producer(request.producer_id, request.producer_epoch)
+            expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         outcome = await self._transactions.init_producer_id(
             transactional_id,
             request.transaction_timeout_ms,
@@ -59,7 +59,7 @@ class InitProducerIdHandler:
             if outcome is ErrorCode.PRODUCER_FENCED and version < _KNOWS_FENCED_SINCE:
                 outcome = ErrorCode.INVALID_PRODUCER_EPOCH
             return _refused(outcome)
-        ongoing = outcome.ongoing or Producer(-1, -1)
+        ongoing = outcome.ongoing or ProducerIdAndEpoch(-1, -1)
         return InitProducerIdResponse(
             producer_id=outcome.producer.producer_id,
             producer_epoch=outcome.producer.producer_epoch,

@@ -7,11 +7,11 @@ by its instance id since 5, and a static leader that comes back may be told to s
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.groups.classic_requests import Joined, Joining, MemberProtocol
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.coordinator.groups.classic.requests import Joined, Joining, MemberProtocol
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
@@ -36,7 +36,7 @@ class JoinGroupHandler:
         if not config.session_timeout_min_ms <= request.session_timeout_ms <= config.session_timeout_max_ms:
             return response(ErrorCode.INVALID_SESSION_TIMEOUT)
         joining = self._joining(request, context)
-        answer: Answer[Joined] = self._groups.run(
+        answer: ShardAnswer[Joined] = self._groups.run(
             request.group_id, lambda shard, token, now_ms: shard.classic.decide_join(token, joining, now_ms)
         )
         return when_answered(answer, response)

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable
 from typing import Final
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.groups.classic_requests import Leaver, Verdicts
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.coordinator.groups.classic.requests import Leaver, Verdicts
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
@@ -42,7 +42,7 @@ class LeaveGroupHandler:
             )
 
         group_id = request.group_id
-        answer: Answer[Verdicts] = self._groups.run(
+        answer: ShardAnswer[Verdicts] = self._groups.run(
             group_id,
             lambda shard, token, now_ms: shard.classic.decide_leave(token, group_id, leavers, now_ms),
         )

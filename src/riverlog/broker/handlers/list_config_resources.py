@@ -7,7 +7,7 @@ settings of their own; groups and subscriptions exist, in this sense, by having 
 from collections.abc import Iterable
 from typing import assert_never
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ResourceType
 from riverlog.model.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.groups.shard import GroupShard
 from riverlog.model.errors import ErrorCode

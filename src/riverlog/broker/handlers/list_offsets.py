@@ -9,8 +9,9 @@ everything, tiered nothing.
 from collections import Counter
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.model.errors import ErrorCode, StorageError
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
+from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.list_offsets import (
@@ -77,8 +78,8 @@ class ListOffsetsHandler:
             return _error(index, refusal)
         try:
             return _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
-        except StorageError:
-            return _error(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except READ_FAILURES as failure:
+            return _error(index, error_for_client(failure))
 
 
 def _answer(

@@ -1,6 +1,6 @@
 """ListPartitionReassignments 0: partitions on their way to other brokers; a cluster of one has none."""
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

@@ -5,14 +5,14 @@ Since 1 also by how long a transaction is open, since 2 by a regular expression 
 
 from collections.abc import Collection
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.groups.consumer_regex import Regex
-from riverlog.coordinator.groups.consumer_regex_syntax import InvalidRegex
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
+from riverlog.re2.matcher import Regex
+from riverlog.re2.parser import InvalidRegex
 from riverlog.wire.messages import list_transactions as messages
 from riverlog.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 

@@ -2,21 +2,22 @@
 
 A null list of topics asks for all of them, as the empty one does in version 0; from 1 on the empty one asks
 for none. Since 12 topics can be asked for by id, and then names in the same request are passed over. A topic
-that is made because somebody asked for it is answered UNKNOWN_TOPIC_OR_PARTITION this once.
+that is made because it was asked for is answered UNKNOWN_TOPIC_OR_PARTITION this once.
 """
 
 from collections.abc import Awaitable, Iterable
 from uuid import UUID
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.handlers import authorized_operations
-from riverlog.broker.handlers.cluster_view import ClusterView
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared import authorized_operations
+from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.controller import names
-from riverlog.controller.controller import Controller
+from riverlog.controller.client import ControllerClient
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode
+from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -32,7 +33,7 @@ class MetadataHandler:
     def __init__(
         self,
         follower: MetadataFollower,
-        controller: Controller,
+        controller: ControllerClient,
         automatic_topics: AutomaticTopics,
         *,
         auto_create: bool,
@@ -58,7 +59,7 @@ class MetadataHandler:
         return self._create(missing, response) if missing else response
 
     async def _create(self, missing: list[str], response: MetadataResponse) -> MetadataResponse:
-        # Whatever comes of it is seen by the next request; Kafka does not wait for it either.
+        # The result is seen by the next request; Kafka does not wait for it either.
         await self._controller.create_topics([self._automatic_topics.new_topic(name) for name in missing])
         return response
 
@@ -131,7 +132,7 @@ def _by_name(wanted: Iterable[str], view: ClusterView, version: int) -> list[Met
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
                 ),
                 name=name,
-                is_internal=name in names.INTERNAL_TOPICS,
+                is_internal=name in INTERNAL_TOPICS,
             )
         )
     return known + missing
@@ -169,6 +170,6 @@ def _known(topic: TopicImage, view: ClusterView, version: int) -> MetadataRespon
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.name in names.INTERNAL_TOPICS,
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=partitions,
     )

@@ -6,12 +6,12 @@ is asked; what the coordinator refuses is refused for all the others.
 
 from collections.abc import Awaitable
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.groups.membership import Claim
-from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.groups.kinds import Claim
+from riverlog.coordinator.groups.offsets.requests import NewOffset, Verdicts
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
@@ -70,7 +70,7 @@ class OffsetCommitHandler:
             return response
 
         group_id = request.group_id
-        verdicts: Answer[Verdicts] = self._groups.run(
+        verdicts: ShardAnswer[Verdicts] = self._groups.run(
             group_id,
             lambda shard, token, now_ms: shard.offsets.decide_commit(token, group_id, claim, wanted, now_ms),
         )

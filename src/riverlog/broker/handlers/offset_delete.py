@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.groups.offset_requests import Verdicts
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.groups.offsets.requests import Verdicts
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
@@ -54,7 +54,7 @@ class OffsetDeleteHandler:
             return response
 
         group_id = request.group_id
-        verdicts: Answer[Verdicts] = self._groups.run(
+        verdicts: ShardAnswer[Verdicts] = self._groups.run(
             group_id, lambda shard, token, _: shard.offsets.decide_delete(token, group_id, wanted)
         )
         return when_answered(verdicts, fill_in)

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.groups.offset_requests import FoundOffset, FoundOffsets
+from riverlog.coordinator.groups.offsets.requests import FoundOffset, FoundOffsets
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
@@ -32,7 +32,7 @@ _GROUPS_SINCE, _IDS_SINCE = 8, 10
 _GROUP_ERROR_SINCE = 2
 _NO_OFFSET = -1
 
-Wanted = Sequence[tuple[str, Sequence[int]]]
+WantedOffsets = Sequence[tuple[str, Sequence[int]]]
 
 
 class OffsetFetchHandler:
@@ -53,7 +53,7 @@ class OffsetFetchHandler:
     def _fetch_one(
         self, request: OffsetFetchRequest, version: int
     ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
-        wanted: Wanted | None = None
+        wanted: WantedOffsets | None = None
         if request.topics is not None:
             wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
         group_id, require_stable = request.group_id, request.require_stable
@@ -105,7 +105,7 @@ class _Asked(NamedTuple):
     """Topics of which only an id is known, and nothing by that id."""
 
 
-def _of_one(found: FoundOffsets | ErrorCode, wanted: Wanted, version: int) -> OffsetFetchResponse:
+def _of_one(found: FoundOffsets | ErrorCode, wanted: WantedOffsets, version: int) -> OffsetFetchResponse:
     error = ErrorCode.NONE
     if isinstance(found, ErrorCode):
         if version >= _GROUP_ERROR_SINCE:

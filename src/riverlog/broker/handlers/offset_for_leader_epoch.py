@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch 2-4: where a leader epoch ends, by which a client finds out that it has diverged."""
 
-from riverlog.broker.context import RequestContext
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet

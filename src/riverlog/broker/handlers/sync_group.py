@@ -1,4 +1,4 @@
-"""SyncGroup 0-5: a member asks for its assignment, and the leader hands in everybody's.
+"""SyncGroup 0-5: a member asks for its assignment, and the leader hands in the assignments of all.
 
 Waits for the leader. Since 5 a member names the protocol that it thinks the group has chosen.
 """
@@ -6,11 +6,11 @@ Waits for the leader. Since 5 a member names the protocol that it thinks the gro
 from collections.abc import Awaitable
 from typing import Final
 
-from riverlog.broker.answers import when_answered
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.groups.classic_requests import Synced, Syncing
+from riverlog.broker.exchange.answers import when_answered
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.coordinator.groups.classic.requests import Synced, Syncing
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -38,7 +38,7 @@ class SyncGroupHandler:
             request.protocol_name,
             {each.member_id: bytes(each.assignment) for each in request.assignments},
         )
-        answer: Answer[Synced] = self._groups.run(
+        answer: ShardAnswer[Synced] = self._groups.run(
             request.group_id, lambda shard, token, now_ms: shard.classic.decide_sync(token, syncing, now_ms)
         )
         return when_answered(answer, _response)

@@ -6,18 +6,17 @@ so and the broker makes sure of it (KIP-890). Membership is checked from 3 on (K
 
 from collections.abc import Awaitable
 
-from riverlog.broker.context import RequestContext
-from riverlog.broker.coordinator_places import CoordinatorPlaces
-from riverlog.broker.transactional_writes import Refusals, Support, TransactionalWrites
-from riverlog.controller.internal_topics import OFFSETS_TOPIC
-from riverlog.coordinator.effects import Producer
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.produce.transaction_admission import Refusals, Support, TransactionAdmission
+from riverlog.broker.shared.coordinator_locator import CoordinatorLocator
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
-from riverlog.coordinator.groups.membership import Claim
-from riverlog.coordinator.groups.offset_requests import NewOffset, Verdicts
-from riverlog.coordinator.hosted_shard import Answer
+from riverlog.coordinator.groups.kinds import Claim
+from riverlog.coordinator.groups.offsets.requests import NewOffset, Verdicts
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -34,13 +33,13 @@ class TxnOffsetCommitHandler:
     def __init__(
         self,
         groups: GroupCoordinator,
-        writes: TransactionalWrites,
-        places: CoordinatorPlaces,
+        writes: TransactionAdmission,
+        locator: CoordinatorLocator,
         follower: MetadataFollower,
     ) -> None:
         self._groups = groups
         self._writes = writes
-        self._places = places
+        self._locator = locator
         self._follower = follower
 
     async def handle(
@@ -72,15 +71,15 @@ class TxnOffsetCommitHandler:
     ) -> Verdicts | ErrorCode:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        partition = self._places.partition_of(OFFSETS_TOPIC, request.group_id)
+        partition = self._locator.partition_of(OFFSETS_TOPIC, request.group_id)
         if partition is None:
             return ErrorCode.NOT_COORDINATOR
-        producer = Producer(request.producer_id, request.producer_epoch)
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         refusals = self._writes.admit(request.transactional_id, producer, [partition], _support(version))
         if isinstance(refusals, Awaitable):
             refusals = await refusals
         if refusals:
-            return _told(refusals, partition)
+            return _error_for_client(refusals, partition)
         group_id = request.group_id
         claim = Claim(
             request.member_id,
@@ -89,7 +88,7 @@ class TxnOffsetCommitHandler:
             is_transactional=True,
             version=version,
         )
-        verdicts: Answer[Verdicts] = self._groups.run(
+        verdicts: ShardAnswer[Verdicts] = self._groups.run(
             group_id,
             lambda shard, token, now_ms: shard.offsets.decide_commit(
                 token, group_id, claim, wanted, now_ms, producer=producer
@@ -104,7 +103,7 @@ def _support(version: int) -> Support:
     return Support.ABORTABLE if version >= _ABORTABLE_SINCE else Support.OLD_ERRORS
 
 
-def _told(refusals: Refusals, partition: TopicPartition) -> ErrorCode:
+def _error_for_client(refusals: Refusals, partition: TopicPartition) -> ErrorCode:
     error = refusals[partition]
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if error is ErrorCode.NOT_ENOUGH_REPLICAS else error
 

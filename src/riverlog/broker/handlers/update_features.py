@@ -6,8 +6,8 @@ who ask for it: ApiVersions tells clients, the handlers of KIP-848 and EndTxn ac
 
 from typing import Final
 
-from riverlog.broker.context import RequestContext
-from riverlog.controller.controller import Controller
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.controller.client import ControllerClient
 from riverlog.controller.features import FeatureUpdate
 from riverlog.wire.messages.update_features import (
     UpdatableFeatureResult,
@@ -19,7 +19,7 @@ _RESULT_FOR_EACH_UNTIL: Final = 1
 
 
 class UpdateFeaturesHandler:
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: ControllerClient) -> None:
         self._controller = controller
 
     async def handle(self, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:

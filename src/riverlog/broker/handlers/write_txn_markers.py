@@ -1,10 +1,9 @@
 """WriteTxnMarkers 1-2: a coordinator ends a transaction in partitions that this node leads."""
 
-from riverlog.broker.context import RequestContext
-from riverlog.coordinator.effects import Producer
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 from riverlog.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -26,8 +25,8 @@ class WriteTxnMarkersHandler:
 
     async def _write(self, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
         marker = Marker(
-            Producer(wanted.producer_id, wanted.producer_epoch),
-            wanted.coordinator_epoch,
+            ProducerIdAndEpoch(wanted.producer_id, wanted.producer_epoch),
+            LeaderEpoch(wanted.coordinator_epoch),
             wanted.transaction_result,
             wanted.transaction_version,
         )

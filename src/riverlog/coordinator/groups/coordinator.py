@@ -4,22 +4,25 @@ A thin front of the runtime for handlers, which know groups and not partitions o
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from riverlog.coordinator.effects import Effects, Producer, Token
+from riverlog.coordinator.groups.offsets.offsets import SweepTimer
 from riverlog.coordinator.groups.shard import GroupShard
-from riverlog.coordinator.hosted_shard import Answer, HostingRules
-from riverlog.coordinator.runtime import CoordinatorRuntime
-from riverlog.metadata.image import ClusterImage
+from riverlog.coordinator.runtime.effects import Effects, Token
+from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer, ShardLimits
+from riverlog.metadata.delta import ImageDelta
+from riverlog.metadata.image import ClusterImage, ResourceType
 from riverlog.model.clock import Clock
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.disk import FileSlice
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import ProducerIdAndEpoch
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.records.compression import Codec
 from riverlog.replication.replica_set import ReplicaSet
 
 R = TypeVar("R")
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class GroupCoordinator:
@@ -36,39 +39,46 @@ class GroupCoordinator:
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             replicas,
-            lambda _: GroupShard(config, image()),
+            lambda: GroupShard(config, image()),
             clock=clock,
             read=read,
-            rules=HostingRules(
+            rules=ShardLimits(
                 commit_timeout_ms=config.offsets_commit_timeout_ms, codec=Codec(config.offsets_topic_codec)
             ),
         )
 
-    def run(self, group_id: str, decide: Callable[[GroupShard, Token[R], int], Effects]) -> Answer[R]:
+    def run(self, group_id: str, decide: Callable[[GroupShard, Token[R], int], Effects]) -> ShardAnswer[R]:
         """Decide a request about a group: `decide` gets the shard, the request's token and the wall time."""
         return self._runtime.run(self._runtime.partition_for(group_id), decide)
 
-    def ask(self, group_id: str, query: Callable[[GroupShard], R]) -> Answer[R]:
+    def delete(self, group_id: str) -> ShardAnswer[ErrorCode]:
+        return self.run(group_id, lambda shard, token, _: shard.decide_deletion(group_id, token))
+
+    def ask(self, group_id: str, query: Callable[[GroupShard], R]) -> ShardAnswer[R]:
         return self._runtime.ask(self._runtime.partition_for(group_id), query)
 
-    def ask_each(self, query: Callable[[GroupShard], R]) -> list[Answer[R]]:
+    def ask_each(self, query: Callable[[GroupShard], R]) -> list[ShardAnswer[R]]:
         """Look something up in every shard that this node leads."""
         return self._runtime.ask_each(query)
 
     def write_marker(
-        self, partition: int, producer: Producer, coordinator_epoch: int, *, commit: bool
-    ) -> Answer[None]:
+        self, partition: int, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool
+    ) -> ShardAnswer[None]:
         """End a transaction in a partition of the offsets topic; its offsets count from then on, or never."""
         return self._runtime.write_marker(partition, producer, coordinator_epoch, commit=commit)
 
-    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+    def apply(self, delta: ImageDelta) -> None:
         """Follow the cluster image; call after the replicas have taken it over."""
-        self._runtime.apply(old, new)
-        if old.topics is not new.topics or old.configs is not new.configs:
-            self._runtime.for_each(lambda shard, now_ms: shard.on_image(new, now_ms))
+        self._runtime.apply(delta)
+        if delta.resized_topics or delta.changes_configs_of(ResourceType.GROUP, ResourceType.BROKER):
+            self._runtime.for_each(lambda shard, now_ms: shard.on_image(delta, now_ms))
 
     async def load_all(self) -> None:
         await self._runtime.load_all()
+
+    async def run_what_is_due(self) -> None:
+        """Expire now the offsets and groups that are over; return when they are gone."""
+        await self._runtime.ring_until_done(SweepTimer())
 
     async def close(self) -> None:
         await self._runtime.close()

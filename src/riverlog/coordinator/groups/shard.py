@@ -1,19 +1,14 @@
 """One shard of the group coordinator: all groups of one partition of `__consumer_offsets`.
 
 Composes the offsets with the kinds of groups and sends each record, timer and change of the cluster where it
-belongs. It decides nothing itself. A group id belongs to one kind at a time; the kinds see to that.
+belongs. It decides only what concerns all kinds, which is who may be deleted. A group id belongs to one kind
+at a time; the kinds see to that.
 """
 
 import logging
 from collections.abc import Callable, Iterable
 
-from riverlog.coordinator.effects import NOTHING, Effects, Producer, TimerKey
-from riverlog.coordinator.groups.classic_kind import ClassicGroups
-from riverlog.coordinator.groups.consumer_classic_members import ClassicMembers
-from riverlog.coordinator.groups.consumer_groups import ConsumerGroups
-from riverlog.coordinator.groups.membership import SIMPLE_GROUP, Group, GroupKind
-from riverlog.coordinator.groups.offsets import OffsetRules, Offsets
-from riverlog.coordinator.records_format.formats import (
+from riverlog.coordinator.formats.formats import (
     GROUP_FORMATS,
     GroupRecord,
     UnknownVersion,
@@ -21,8 +16,17 @@ from riverlog.coordinator.records_format.formats import (
     decode_value,
     kind_of,
 )
+from riverlog.coordinator.groups.classic.groups import ClassicGroups
+from riverlog.coordinator.groups.consumer.classic_members import ClassicMembers
+from riverlog.coordinator.groups.consumer.groups import ConsumerGroups
+from riverlog.coordinator.groups.kinds import SIMPLE_GROUP, Group, GroupKind
+from riverlog.coordinator.groups.offsets.offsets import OffsetRules, Offsets
+from riverlog.coordinator.runtime.effects import NOTHING, Effects, FollowUp, Reply, TimerKey, Token, reply
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.wire.codec import MalformedMessage
 
 _OFFSET_COMMITS = (GroupRecord.OFFSET_COMMIT.to_bytes(2), GroupRecord.OFFSET_COMMIT_V0.to_bytes(2))
@@ -63,8 +67,24 @@ class GroupShard:
             ids.update(kind.group_ids())
         return sorted(ids)
 
+    def decide_deletion(self, group_id: str, token: Token[ErrorCode]) -> Effects:
+        """An administrator deletes a group, which must be empty, with its offsets."""
+        group = self.group(group_id)
+        if group is None:
+            return reply(token, ErrorCode.GROUP_ID_NOT_FOUND)
+        if not group.is_empty:
+            return reply(token, ErrorCode.NON_EMPTY_GROUP)
+        records = (*self.offsets.tombstones(group_id), *group.tombstones())
+        return Effects(records, (Reply(token, ErrorCode.NONE),), is_atomic=False)
+
     def replay(
-        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+        self,
+        key: bytes,
+        value: bytes | None,
+        *,
+        offset: int,
+        timestamp_ms: int,
+        producer: ProducerIdAndEpoch | None,
     ) -> None:
         try:
             if key.startswith(_OFFSET_COMMITS):
@@ -85,11 +105,18 @@ class GroupShard:
         except (MalformedMessage, UnknownVersion) as error:
             _logger.warning("a record at offset %d cannot be read and is passed over: %s", offset, error)
 
-    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+    def replay_end_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         self.offsets.replay_end_marker(producer, committed=committed)
 
     def on_loaded(self, now_ms: int) -> Effects:
         return _together([self.offsets.on_loaded(now_ms), *(kind.on_loaded(now_ms) for kind in self.kinds)])
+
+    def on_committed(self, follow_up: FollowUp, error: ErrorCode | None, now_ms: int) -> Effects:
+        for kind in self.kinds:
+            effects = kind.on_committed(follow_up, error, now_ms)
+            if effects is not None:
+                return effects
+        raise AssertionError(f"no part of the shard owns the follow-up {follow_up!r}")
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
         owners: Iterable[Callable[[TimerKey, int], Effects | None]] = (
@@ -100,17 +127,16 @@ class GroupShard:
             effects = on_timer(key, now_ms)
             if effects is not None:
                 return effects
-        raise AssertionError(f"nobody owns the timer {key!r}")
+        raise AssertionError(f"no part of the shard owns the timer {key!r}")
 
-    def on_image(self, new: ClusterImage, now_ms: int) -> Effects:
-        """The cluster has changed: topics came, went or grew."""
-        old, self.image = self.image, new
-        gone = frozenset(old.topic_names.keys() - new.topic_names.keys())
-        names = frozenset(old.topic_names[topic_id] for topic_id in gone)
+    def on_image(self, delta: ImageDelta, now_ms: int) -> Effects:
+        """The cluster has changed: topics came, went or grew, or settings are others."""
+        self.image = delta.new
+        deleted = frozenset(delta.deleted)
         return _together(
             [
-                self.offsets.decide_topics_deleted(names) if names else NOTHING,
-                *(kind.on_image(old, new, now_ms) for kind in self.kinds),
+                self.offsets.decide_topics_deleted(deleted) if deleted else NOTHING,
+                *(kind.on_image(delta, now_ms) for kind in self.kinds),
             ]
         )
 

@@ -7,28 +7,34 @@ decision taken again. Everything it starts ends with `close`.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from riverlog.coordinator.effects import Effects, Producer, Token
-from riverlog.coordinator.hosted_shard import Answer
-from riverlog.coordinator.runtime import CoordinatorRuntime
+from riverlog.coordinator.runtime.effects import Effects, Order, Token
+from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
+from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardAnswer
 from riverlog.coordinator.transactions.decisions import EndRequest, Needs, decide_verify
 from riverlog.coordinator.transactions.markers import MarkerSender, MarkerWriter, Work
-from riverlog.coordinator.transactions.shard import Initialised, ShardRules, TransactionShard
+from riverlog.coordinator.transactions.shard import (
+    ExpiryCheck,
+    Initialised,
+    ShardRules,
+    TimeOutCheck,
+    TransactionShard,
+    WriteMarkers,
+)
 from riverlog.coordinator.transactions.takeover import InitRequest
 from riverlog.coordinator.transactions.transaction import NO_TIMEOUT_MS, Transaction
-from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.model.metadata_store import StoreWriteError
-from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 
 R = TypeVar("R")
 
-TRANSACTION_TOPIC: Final = "__transaction_state"
 _NO_ID_NOW: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 """As Kafka answers while it has no ids to give; clients ask again."""
 
@@ -45,24 +51,28 @@ class TransactionCoordinator:
         read: Callable[[FileSlice], Awaitable[bytes]],
     ) -> None:
         self.config = config
-        self._replicas = replicas
         self._producer_ids = producer_ids
         self._sender = MarkerSender(writer, self._complete)
-        self._shard_rules = ShardRules(
+        shard_rules = ShardRules(
             config.timeout_check_interval_ms,
             config.id_expiration_ms,
             config.expiration_check_interval_ms,
             config.two_phase_warn_ms,
         )
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            TRANSACTION_TOPIC, replicas, self._new_shard, clock=clock, read=read
+            TRANSACTIONS_TOPIC,
+            replicas,
+            lambda: TransactionShard(shard_rules),
+            clock=clock,
+            read=read,
+            take_order=self._write_markers,
         )
 
     async def init_producer_id(
         self,
         transactional_id: str,
         timeout_ms: int,
-        expected: Producer | None,
+        expected: ProducerIdAndEpoch | None,
         *,
         for_two_phase: bool = False,
         keep_prepared: bool = False,
@@ -83,7 +93,7 @@ class TransactionCoordinator:
             if fresh_id is None:
                 return _NO_ID_NOW
 
-    def _run_init(self, request: InitRequest) -> Answer[Initialised | Needs]:
+    def _run_init(self, request: InitRequest) -> ShardAnswer[Initialised | Needs]:
         def decide(shard: TransactionShard, token: Token[Initialised | Needs], now_ms: int) -> Effects:
             return shard.init(request, token, now_ms)
 
@@ -92,11 +102,11 @@ class TransactionCoordinator:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         added: Iterable[TopicPartition],
         *,
         client_version: int,
-    ) -> Answer[None]:
+    ) -> ShardAnswer[None]:
         """None when the partitions are part of the transaction, begun by it if need be."""
         partitions = frozenset(added)
         return self._runtime.run(
@@ -107,8 +117,8 @@ class TransactionCoordinator:
         )
 
     def verify_partitions(
-        self, transactional_id: str, producer: Producer, asked: Iterable[TopicPartition]
-    ) -> Answer[Mapping[TopicPartition, ErrorCode]]:
+        self, transactional_id: str, producer: ProducerIdAndEpoch, asked: Iterable[TopicPartition]
+    ) -> ShardAnswer[Mapping[TopicPartition, ErrorCode]]:
         """For each partition whether it is part of the transaction."""
         partitions = tuple(asked)
 
@@ -118,7 +128,9 @@ class TransactionCoordinator:
 
         return self._runtime.ask(self._index(transactional_id), query)
 
-    def are_part_of(self, transactional_id: str, producer: Producer, asked: Iterable[TopicPartition]) -> bool:
+    def are_part_of(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, asked: Iterable[TopicPartition]
+    ) -> bool:
         """Whether all partitions are part of the open transaction at this very moment, committed or not."""
         seen: list[bool] = []
 
@@ -130,8 +142,8 @@ class TransactionCoordinator:
         return seen == [True]
 
     async def end(
-        self, transactional_id: str, producer: Producer, *, commit: bool, client_version: int
-    ) -> Producer | ErrorCode:
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, commit: bool, client_version: int
+    ) -> ProducerIdAndEpoch | ErrorCode:
         """Who the producer is from now on. The end is decided and lasting then; markers follow."""
         fresh_id: int | None = None
         while True:
@@ -143,26 +155,32 @@ class TransactionCoordinator:
             if fresh_id is None:
                 return _NO_ID_NOW
 
-    def _run_end(self, transactional_id: str, request: EndRequest) -> Answer[Producer | Needs]:
-        def decide(shard: TransactionShard, token: Token[Producer | Needs], now_ms: int) -> Effects:
+    def _run_end(self, transactional_id: str, request: EndRequest) -> ShardAnswer[ProducerIdAndEpoch | Needs]:
+        def decide(shard: TransactionShard, token: Token[ProducerIdAndEpoch | Needs], now_ms: int) -> Effects:
             return shard.end(transactional_id, request, token, now_ms)
 
         return self._runtime.run(self._index(transactional_id), decide)
 
-    def find(self, transactional_id: str) -> Answer[Transaction | None]:
+    def find(self, transactional_id: str) -> ShardAnswer[Transaction | None]:
         return self._runtime.ask(self._index(transactional_id), lambda shard: shard.get(transactional_id))
 
-    def list_each(self) -> list[Answer[tuple[Transaction, ...]]]:
+    def list_each(self) -> list[ShardAnswer[tuple[Transaction, ...]]]:
         """The transactions of each shard that this node leads."""
         return self._runtime.ask_each(tuple)
 
-    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+    def apply(self, delta: ImageDelta) -> None:
         """Follow the cluster image; call after the replicas have taken it over."""
-        self._runtime.apply(old, new)
+        self._runtime.apply(delta)
 
     async def load_all(self) -> None:
-        """Take up what a crash left half ended, though nobody asks for it."""
+        """Complete what a crash left half ended, without a request."""
         await self._runtime.load_all()
+
+    async def run_what_is_due(self) -> None:
+        """Abort now what has run out of time, and expire unused ids; return when the markers are written."""
+        await self._runtime.ring_until_done(TimeOutCheck())
+        await self._sender.when_idle()
+        await self._runtime.ring_until_done(ExpiryCheck())
 
     async def close(self) -> None:
         await self._sender.close()
@@ -178,17 +196,12 @@ class TransactionCoordinator:
     def _index(self, transactional_id: str) -> int:
         return self._runtime.partition_for(transactional_id)
 
-    def _new_shard(self, index: int) -> TransactionShard:
-        partition = self._replicas.find(TRANSACTION_TOPIC, index)
-        assert isinstance(partition, Partition), "a shard is made only for a partition that is led here"
-        epoch = partition.leader_epoch
+    def _write_markers(self, origin: OrderFrom, order: Order) -> None:
+        assert isinstance(order, WriteMarkers)
+        work = Work(origin.index, origin.leader_epoch, order.transaction)
+        self._sender.send(work, may_be_written=order.may_be_written)
 
-        def send(transaction: Transaction, may_be_written: bool) -> None:
-            self._sender.send(Work(index, epoch, transaction), may_be_written=may_be_written)
-
-        return TransactionShard(self._shard_rules, send)
-
-    def _complete(self, work: Work) -> Answer[None]:
+    def _complete(self, work: Work) -> ShardAnswer[None]:
         return self._runtime.run(
             work.index, lambda shard, token, now_ms: shard.complete(work.transaction, token, now_ms)
         )

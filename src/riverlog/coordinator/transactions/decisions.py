@@ -9,25 +9,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from riverlog.coordinator.effects import Producer
-from riverlog.coordinator.transactions.states import (
-    Answer,
-    Event,
-    Goto,
-    Ignore,
-    Impossible,
-    TransactionState,
-    rule,
-)
+from riverlog.coordinator.runtime.rules import AnswerWith, Goto, Ignore, Impossible
+from riverlog.coordinator.transactions.states import TransactionEvent, TransactionState, rule
 from riverlog.coordinator.transactions.transaction import EPOCH_MAX, VERSION_2, Transaction, is_exhausted
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 
 
 class Needs(Enum):
     """What a decision cannot be taken without; decide again when it is there."""
 
-    FRESH_ID = "a producer id that nobody has had"
+    FRESH_ID = "a producer id that was never given out"
 
 
 class Moved(NamedTuple):
@@ -42,7 +34,7 @@ class Stands:
 
 
 class EndRequest(NamedTuple):
-    producer: Producer
+    producer: ProducerIdAndEpoch
     commit: bool
     client_version: int
     fresh_id: int | None = None
@@ -50,7 +42,7 @@ class EndRequest(NamedTuple):
 
 def decide_add(
     transaction: Transaction | None,
-    producer: Producer,
+    producer: ProducerIdAndEpoch,
     added: frozenset[TopicPartition],
     *,
     client_version: int,
@@ -60,8 +52,8 @@ def decide_add(
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if producer != transaction.client:
         return ErrorCode.PRODUCER_FENCED
-    match rule(transaction.state, Event.ADD):
-        case Answer(error=error):
+    match rule(transaction.state, TransactionEvent.ADD):
+        case AnswerWith(error=error):
             return error
         case Goto():
             is_open = transaction.state is TransactionState.ONGOING
@@ -72,21 +64,21 @@ def decide_add(
                 return Stands()
             return Moved(transaction.with_partitions(added, client_version, now_ms))
         case (Ignore() | Impossible()) as other:
-            raise _bug(transaction, Event.ADD, other)
+            raise _bug(transaction, TransactionEvent.ADD, other)
         case never:
             assert_never(never)
 
 
 def decide_verify(
-    transaction: Transaction | None, producer: Producer, asked: Iterable[TopicPartition]
+    transaction: Transaction | None, producer: ProducerIdAndEpoch, asked: Iterable[TopicPartition]
 ) -> Mapping[TopicPartition, ErrorCode] | ErrorCode:
     """Whether each partition was added, for a leader that sees the first batch of a producer."""
     if transaction is None or producer.producer_id != transaction.client.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if producer != transaction.client:
         return ErrorCode.PRODUCER_FENCED
-    found = rule(transaction.state, Event.VERIFY)
-    assert isinstance(found, Answer), _bug(transaction, Event.VERIFY, found)
+    found = rule(transaction.state, TransactionEvent.VERIFY)
+    assert isinstance(found, AnswerWith), _bug(transaction, TransactionEvent.VERIFY, found)
     if found.error is ErrorCode.CONCURRENT_TRANSACTIONS:
         return found.error
     return {
@@ -104,9 +96,9 @@ def decide_end(
     assert transaction is not None
     found = rule(transaction.state, event)
     match found:
-        case Answer(error=ErrorCode.NONE):
+        case AnswerWith(error=ErrorCode.NONE):
             return Stands()
-        case Answer(error=error):
+        case AnswerWith(error=error):
             return error
         case Goto(state=state):
             raises = request.client_version >= VERSION_2
@@ -126,7 +118,7 @@ def decide_end(
             assert_never(never)
 
 
-def _end_event(transaction: Transaction | None, request: EndRequest) -> Event | ErrorCode:
+def _end_event(transaction: Transaction | None, request: EndRequest) -> TransactionEvent | ErrorCode:
     """Which end it is: of version 1, or of version 2 in the present epoch or the one before it."""
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -135,21 +127,21 @@ def _end_event(transaction: Transaction | None, request: EndRequest) -> Event | 
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if request.producer != transaction.client:
             return ErrorCode.PRODUCER_FENCED
-        return Event.COMMIT_1 if request.commit else Event.ABORT_1
+        return TransactionEvent.COMMIT_1 if request.commit else TransactionEvent.ABORT_1
     if _is_repetition(transaction, request.producer):
-        return Event.COMMIT_AGAIN if request.commit else Event.ABORT_AGAIN
+        return TransactionEvent.COMMIT_AGAIN if request.commit else TransactionEvent.ABORT_AGAIN
     if request.producer.producer_id != transaction.client.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if request.producer != transaction.client:
         return ErrorCode.PRODUCER_FENCED
-    return Event.COMMIT_2 if request.commit else Event.ABORT_2
+    return TransactionEvent.COMMIT_2 if request.commit else TransactionEvent.ABORT_2
 
 
-def _is_repetition(transaction: Transaction, producer: Producer) -> bool:
+def _is_repetition(transaction: Transaction, producer: ProducerIdAndEpoch) -> bool:
     """Whether the request was sent in the epoch that an end of version 2 has left behind."""
     if transaction.client_version < VERSION_2:
         return False
-    raised = Producer(producer.producer_id, producer.producer_epoch + 1)
+    raised = ProducerIdAndEpoch(producer.producer_id, producer.producer_epoch + 1)
     if raised == transaction.client or (transaction.state.is_prepared and raised == transaction.producer):
         return True
     return (
@@ -159,7 +151,7 @@ def _is_repetition(transaction: Transaction, producer: Producer) -> bool:
     )
 
 
-def _bug(transaction: Transaction, event: Event, found: object) -> AssertionError:
+def _bug(transaction: Transaction, event: TransactionEvent, found: object) -> AssertionError:
     return AssertionError(
         f"{transaction.transactional_id}: {event} in {transaction.state.shown} gives {found}"
     )

@@ -6,29 +6,27 @@ it.
 
 import asyncio
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
-from riverlog.coordinator.effects import Producer
-from riverlog.coordinator.hosted_shard import Answer
-from riverlog.coordinator.transactions.markers import Marker, Written
+from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
+from riverlog.coordinator.transactions.markers import Marker, MarkerWritten
 from riverlog.coordinator.transactions.transaction import VERSION_2
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.records.builder import ControlType, build_control_batch
-from riverlog.replication.partition import NotWritten, Partition
+from riverlog.replication.partition import AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.appends import Origin
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
+from riverlog.storage.log.appends import Origin
 
 
 class OffsetMarkers(Protocol):
     """The group coordinator, as far as the ends of transactions go."""
 
     def write_marker(
-        self, partition: int, producer: Producer, coordinator_epoch: int, *, commit: bool
-    ) -> Answer[None]: ...
+        self, partition: int, producer: ProducerIdAndEpoch, coordinator_epoch: int, *, commit: bool
+    ) -> ShardAnswer[None]: ...
 
 
 class LocalMarkerWriter:
@@ -37,7 +35,9 @@ class LocalMarkerWriter:
         self._offsets = offsets
         self._clock = clock
 
-    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool = False) -> Written:
+    def write(
+        self, partition: TopicPartition, marker: Marker, *, may_be_written: bool = False
+    ) -> MarkerWritten:
         found = self._replicas.find(*partition)
         if isinstance(found, ErrorCode):
             return _settled(found)
@@ -53,7 +53,7 @@ class LocalMarkerWriter:
             )
         return self._append(found, marker)
 
-    def _append(self, partition: Partition, marker: Marker) -> Written:
+    def _append(self, partition: Partition, marker: Marker) -> MarkerWritten:
         now_ms = self._clock.wall_ms()
         batch = build_control_batch(
             ControlType.COMMIT if marker.commit else ControlType.ABORT,
@@ -65,7 +65,7 @@ class LocalMarkerWriter:
         outcome = partition.append(
             memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=Origin.COORDINATOR
         )
-        if isinstance(outcome, NotWritten):
+        if isinstance(outcome, AppendRefused):
             return _settled(outcome.error)
         return _when_committed(partition, outcome.end_offset)
 
@@ -91,16 +91,16 @@ def _is_written(partition: Partition, marker: Marker) -> bool:
     )
 
 
-def _when_committed(partition: Partition, end_offset: int) -> Written:
+def _when_committed(partition: Partition, end_offset: int) -> MarkerWritten:
     waiting = partition.acknowledged(end_offset)
     if waiting is None:
         return _settled(None)
-    written: Written = asyncio.get_running_loop().create_future()
+    written: MarkerWritten = asyncio.get_running_loop().create_future()
     waiting.add_done_callback(partial(_on_acknowledged, written, partition))
     return written
 
 
-def _on_acknowledged(written: Written, partition: Partition, waited: "asyncio.Future[bool]") -> None:
+def _on_acknowledged(written: MarkerWritten, partition: Partition, waited: "asyncio.Future[bool]") -> None:
     if written.done():
         return
     if not waited.cancelled() and waited.result():
@@ -109,7 +109,7 @@ def _on_acknowledged(written: Written, partition: Partition, waited: "asyncio.Fu
         written.set_result(partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _settled(error: ErrorCode | None) -> Written:
-    written: Written = asyncio.get_running_loop().create_future()
+def _settled(error: ErrorCode | None) -> MarkerWritten:
+    written: MarkerWritten = asyncio.get_running_loop().create_future()
     written.set_result(error)
     return written

@@ -7,16 +7,16 @@ over.
 
 from typing import Final
 
-from riverlog.coordinator.effects import CoordinatorRecord, Producer
-from riverlog.coordinator.records_format.formats import TransactionRecord, decode_value, record
-from riverlog.coordinator.records_format.transactions import (
+from riverlog.coordinator.formats.formats import TransactionRecord, decode_value, record
+from riverlog.coordinator.formats.transactions import (
     TransactionLogKey,
     TransactionLogPartitions,
     TransactionLogValue,
 )
+from riverlog.coordinator.runtime.effects import CoordinatorRecord
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import Transaction
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 
 VALUE_VERSION: Final = 1
 """Of transaction.version 1 and later: the one with tagged fields."""
@@ -43,7 +43,7 @@ def transaction_of(transactional_id: str, data: bytes) -> Transaction:
     return Transaction(
         transactional_id,
         TransactionState(value.transaction_status),
-        Producer(value.producer_id, value.producer_epoch),
+        ProducerIdAndEpoch(value.producer_id, value.producer_epoch),
         value.transaction_timeout_ms,
         value.transaction_last_update_timestamp_ms,
         started_ms=_given(value.transaction_start_timestamp_ms),
@@ -56,7 +56,7 @@ def transaction_of(transactional_id: str, data: bytes) -> Transaction:
         next_producer=(
             None
             if value.next_producer_id == _ABSENT
-            else Producer(value.next_producer_id, max(value.next_producer_epoch, 0))
+            else ProducerIdAndEpoch(value.next_producer_id, max(value.next_producer_epoch, 0))
         ),
         client_version=value.client_transaction_version,
     )

@@ -1,6 +1,6 @@
 """Writing the end of a transaction into every partition that it touched, and only then completing it.
 
-What can be written at once is, in the same breath as the decision; the rest is tried again, with growing
+What can be written at once is, in the call that decided it; the rest is tried again, with growing
 pauses, until it stands or there is no such partition any more. A transaction's markers are in one task's
 hands at a time. Whether a marker stands already is the writer's to see, so that a crash between a marker
 and the completion does not leave two.
@@ -12,13 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import VERSION_1, Transaction
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 
-Written = asyncio.Future[ErrorCode | None]
+MarkerWritten = asyncio.Future[ErrorCode | None]
 """None when the marker is committed."""
 
 _PAUSE_S: Final = 0.05
@@ -29,14 +28,14 @@ _logger = logging.getLogger(__name__)
 
 
 class Marker(NamedTuple):
-    producer: Producer
-    coordinator_epoch: int
+    producer: ProducerIdAndEpoch
+    coordinator_epoch: LeaderEpoch
     commit: bool
     client_version: int = VERSION_1
 
 
 class MarkerWriter(Protocol):
-    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool) -> Written:
+    def write(self, partition: TopicPartition, marker: Marker, *, may_be_written: bool) -> MarkerWritten:
         """Append the marker; if it `may_be_written` already, see first whether it is."""
         ...
 
@@ -46,7 +45,7 @@ class Work:
     """One transaction to be ended, for the shard of one partition under one leader epoch."""
 
     index: int
-    coordinator_epoch: int
+    coordinator_epoch: LeaderEpoch
     transaction: Transaction
 
     @property
@@ -57,7 +56,7 @@ class Work:
 
 
 class MarkerSender:
-    def __init__(self, writer: MarkerWriter, complete: Callable[[Work], Written]) -> None:
+    def __init__(self, writer: MarkerWriter, complete: Callable[[Work], MarkerWritten]) -> None:
         self._writer = writer
         self._complete = complete
         self._tasks: dict[Work, asyncio.Task[None]] = {}
@@ -70,7 +69,7 @@ class MarkerSender:
         """Write the markers and complete the transaction; what cannot be done now is done later."""
         if work in self._tasks:
             return
-        left: dict[TopicPartition, Written] = {}
+        left: dict[TopicPartition, MarkerWritten] = {}
         for partition in sorted(work.transaction.partitions):
             written = self._writer.write(partition, work.marker, may_be_written=may_be_written)
             if not (written.done() and (written.result() is None or written.result() in _GONE)):
@@ -85,13 +84,18 @@ class MarkerSender:
         self._tasks[work] = task
         task.add_done_callback(lambda _: self._tasks.pop(work, None))
 
+    async def when_idle(self) -> None:
+        """Return when every transaction that waited for a marker has it, or is another's to end."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
     async def close(self) -> None:
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _finish(self, work: Work, left: dict[TopicPartition, Written]) -> None:
+    async def _finish(self, work: Work, left: dict[TopicPartition, MarkerWritten]) -> None:
         pause_s = _PAUSE_S
         while left:
             again: list[TopicPartition] = []
@@ -118,6 +122,6 @@ class MarkerSender:
         pause_s = _PAUSE_S
         while (error := await self._complete(work)) is not None:
             if error is ErrorCode.NOT_COORDINATOR:
-                return  # Whoever leads the partition now finds the transaction prepared.
+                return  # The present leader of the partition finds the transaction prepared.
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_MAX_S)

@@ -1,33 +1,20 @@
 """The transactional ids of one partition of `__transaction_state`.
 
 Hard state is a `Transaction` for each id, changed by `replay` alone. Soft state is the epoch by which a
-repeated InitProducerId is known, which Kafka's log has no place for. When the end of a transaction is
-decided and committed, `on_prepared` is told; so it is for every such transaction that a load finds, so that
-none stays half ended after a crash. Not here: the writing of markers.
+repeated InitProducerId is known, which Kafka's log has no place for. When the end of a transaction is decided
+and committed, `WriteMarkers` is ordered; so it is for every such transaction that a load finds, so that none
+stays half ended after a crash. Not here: the writing of markers.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from riverlog.coordinator.effects import (
-    NOTHING,
-    Effects,
-    FollowUp,
-    Producer,
-    SetTimer,
-    TimerKey,
-    Token,
-    reply,
-)
-from riverlog.coordinator.records_format.formats import (
-    TransactionRecord,
-    UnknownVersion,
-    decode_key,
-    kind_of,
-)
-from riverlog.coordinator.records_format.transactions import TransactionLogKey
+from riverlog.coordinator.formats.formats import TransactionRecord, UnknownVersion, decode_key, kind_of
+from riverlog.coordinator.formats.transactions import TransactionLogKey
+from riverlog.coordinator.runtime.effects import NOTHING, Effects, FollowUp, SetTimer, TimerKey, Token, reply
+from riverlog.coordinator.runtime.rules import Goto
 from riverlog.coordinator.transactions.decisions import (
     EndRequest,
     Moved,
@@ -37,7 +24,7 @@ from riverlog.coordinator.transactions.decisions import (
     decide_end,
 )
 from riverlog.coordinator.transactions.log_records import record_of, tombstone_of, transaction_of
-from riverlog.coordinator.transactions.states import Event, Goto, TransactionState, rule
+from riverlog.coordinator.transactions.states import TransactionEvent, TransactionState, rule
 from riverlog.coordinator.transactions.takeover import (
     Fenced,
     InitRequest,
@@ -47,7 +34,7 @@ from riverlog.coordinator.transactions.takeover import (
 )
 from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.wire.codec import MalformedMessage
 
 _RETRY_MS: Final = 500
@@ -63,8 +50,8 @@ class ShardRules(NamedTuple):
 
 
 class Initialised(NamedTuple):
-    producer: Producer
-    ongoing: Producer | None = None
+    producer: ProducerIdAndEpoch
+    ongoing: ProducerIdAndEpoch | None = None
     """Whose transaction was kept open, if the request wanted that and there was one."""
 
 
@@ -75,7 +62,7 @@ class TimeOutCheck:
 
 @dataclass(frozen=True, slots=True)
 class ExpiryCheck:
-    """Time to look for transactional ids that nobody uses."""
+    """Time to look for transactional ids that are no longer used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +72,26 @@ class FinishCheck:
     transactional_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Ends that were decided: once they are committed, the markers follow."""
+
+    transactions: tuple[Transaction, ...]
+    may_be_written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMarkers:
+    """An order: the end of this transaction is to be written into its partitions, and then completed."""
+
+    transaction: Transaction
+    may_be_written: bool
+    """Some of the markers may stand already."""
+
+
 class TransactionShard:
-    def __init__(self, rules: ShardRules, on_prepared: Callable[[Transaction, bool], None]) -> None:
-        """`on_prepared` gets the transaction, and whether its markers may have been written before."""
+    def __init__(self, rules: ShardRules) -> None:
         self._rules = rules
-        self._on_prepared = on_prepared
         self._transactions: dict[str, Transaction] = {}
         self._last_epochs: dict[str, int] = {}
         self._warned: set[str] = set()
@@ -103,7 +105,13 @@ class TransactionShard:
     # What replay rebuilds.
 
     def replay(
-        self, key: bytes, value: bytes | None, *, offset: int, timestamp_ms: int, producer: Producer | None
+        self,
+        key: bytes,
+        value: bytes | None,
+        *,
+        offset: int,
+        timestamp_ms: int,
+        producer: ProducerIdAndEpoch | None,
     ) -> None:
         if kind_of(key) != TransactionRecord.TRANSACTION_LOG:
             _logger.warning("a record of unknown kind at offset %d is passed over", offset)
@@ -118,7 +126,7 @@ class TransactionShard:
         except (MalformedMessage, UnknownVersion, ValueError) as error:
             _logger.error("a transaction at offset %d cannot be read: %s", offset, error)
 
-    def replay_end_marker(self, producer: Producer, *, committed: bool) -> None:
+    def replay_end_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         """There are no transactions within this topic."""
 
     # Decisions.
@@ -144,7 +152,7 @@ class TransactionShard:
     def add(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         added: frozenset[TopicPartition],
         client_version: int,
         token: Token[None],
@@ -162,7 +170,11 @@ class TransactionShard:
                 return reply(token, error)
 
     def end(
-        self, transactional_id: str, request: EndRequest, token: Token[Producer | Needs], now_ms: int
+        self,
+        transactional_id: str,
+        request: EndRequest,
+        token: Token[ProducerIdAndEpoch | Needs],
+        now_ms: int,
     ) -> Effects:
         before = self.get(transactional_id)
         match decide_end(before, request, now_ms):
@@ -177,12 +189,12 @@ class TransactionShard:
     def complete(self, prepared: Transaction, token: Token[None], now_ms: int) -> Effects:
         """Every partition has the marker of `prepared`."""
         present = self.get(prepared.transactional_id)
-        if present == prepared and isinstance(rule(present.state, Event.MARKERS_WRITTEN), Goto):
+        if present == prepared and isinstance(rule(present.state, TransactionEvent.MARKERS_WRITTEN), Goto):
             return reply(token, None, record_of(present.completed(now_ms)))
         return reply(token, None)
 
     def _prepare(self, after: Transaction) -> Effects:
-        return Effects(records=(record_of(after),), follow_up=_finish_when_committed((after,)))
+        return Effects(records=(record_of(after),), follow_ups=(Prepared((after,)),))
 
     # What time brings.
 
@@ -193,7 +205,18 @@ class TransactionShard:
                 SetTimer(TimeOutCheck(), self._rules.timeout_check_ms),
                 SetTimer(ExpiryCheck(), self._rules.expiration_check_ms),
             ),
-            follow_up=_finish_when_committed(prepared, may_be_written=True) if prepared else None,
+            follow_ups=(Prepared(prepared, may_be_written=True),) if prepared else (),
+        )
+
+    def on_committed(self, follow_up: FollowUp, error: ErrorCode | None, now_ms: int) -> Effects:
+        assert isinstance(follow_up, Prepared)
+        # What could not be written is not in the shard, and what was completed meanwhile is there no more.
+        standing = [each for each in follow_up.transactions if self.get(each.transactional_id) == each]
+        if error is None:
+            return Effects(orders=tuple(WriteMarkers(each, follow_up.may_be_written) for each in standing))
+        # Written and not yet committed: look again.
+        return Effects(
+            timers=tuple(SetTimer(FinishCheck(each.transactional_id), _RETRY_MS) for each in standing)
         )
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
@@ -206,7 +229,7 @@ class TransactionShard:
                 transaction = self.get(name)
                 if transaction is None or not transaction.state.is_prepared:
                     return NOTHING
-                return Effects(follow_up=_finish_when_committed((transaction,), may_be_written=True))
+                return Effects(follow_ups=(Prepared((transaction,), may_be_written=True),))
             case _:
                 raise AssertionError(f"no timer {key}")
 
@@ -217,7 +240,7 @@ class TransactionShard:
             for each in self
             if each.is_open_for_two_phase and now_ms - (each.started_ms or 0) > self._rules.two_phase_warn_ms
         }
-        for name in old.keys() - self._warned:
+        for name in sorted(old.keys() - self._warned):
             _logger.warning(
                 "the two-phase transaction of %s is open since %d ms; it is never timed out, "
                 "end it with riverlog txn abort if its owner is gone",
@@ -232,7 +255,7 @@ class TransactionShard:
         fenced = tuple(
             decide_fence(each, now_ms).transaction
             for each in late[:_ABORTS_AT_ONCE]
-            if rule(each.state, Event.TIME_OUT) == Goto(TransactionState.PREPARE_EPOCH_FENCE)
+            if rule(each.state, TransactionEvent.TIME_OUT) == Goto(TransactionState.PREPARE_EPOCH_FENCE)
         )
         for transaction in fenced:
             _logger.info("the transaction of %s has run out of time; aborted", transaction.transactional_id)
@@ -242,7 +265,7 @@ class TransactionShard:
             records=tuple(record_of(each) for each in fenced),
             timers=(SetTimer(TimeOutCheck(), 0 if has_more else self._rules.timeout_check_ms),),
             is_atomic=False,
-            follow_up=_finish_when_committed(fenced) if fenced else None,
+            follow_ups=(Prepared(fenced),) if fenced else (),
         )
 
     def _expire(self, now_ms: int) -> Effects:
@@ -250,32 +273,10 @@ class TransactionShard:
             each.transactional_id
             for each in self
             if each.updated_ms <= now_ms - self._rules.expiration_ms
-            and rule(each.state, Event.EXPIRE) == Goto(TransactionState.DEAD)
+            and rule(each.state, TransactionEvent.EXPIRE) == Goto(TransactionState.DEAD)
         ]
         return Effects(
             records=tuple(tombstone_of(each) for each in unused),
             timers=(SetTimer(ExpiryCheck(), self._rules.expiration_check_ms),),
             is_atomic=False,
         )
-
-    def finish(self, prepared: Collection[Transaction], *, may_be_written: bool) -> None:
-        """Hand over what is decided and committed, unless it has been completed meanwhile."""
-        for transaction in prepared:
-            if self.get(transaction.transactional_id) == transaction:
-                self._on_prepared(transaction, may_be_written)
-
-
-def _finish_when_committed(prepared: tuple[Transaction, ...], *, may_be_written: bool = False) -> FollowUp:
-    def go_on(shard: TransactionShard, error: ErrorCode | None, now_ms: int) -> Effects:
-        if error is None:
-            shard.finish(prepared, may_be_written=may_be_written)
-            return NOTHING
-        # Written and not yet committed: look again. What was not written is not in the shard either.
-        timers = tuple(
-            SetTimer(FinishCheck(each.transactional_id), _RETRY_MS)
-            for each in prepared
-            if shard.get(each.transactional_id) == each
-        )
-        return Effects(timers=timers)
-
-    return go_on

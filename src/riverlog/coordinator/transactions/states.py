@@ -12,10 +12,18 @@ the epoch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from riverlog.coordinator.runtime.rules import (
+    DONE,
+    IGNORE,
+    IMPOSSIBLE,
+    AnswerWith,
+    Goto,
+    Ignore,
+    Impossible,
+)
 from riverlog.model.errors import ErrorCode
 
 
@@ -40,8 +48,8 @@ class TransactionState(IntEnum):
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
 
-class Event(Enum):
-    INIT = "a producer takes the transactional id over, or begins anew"
+class TransactionEvent(Enum):
+    INIT = "a producer takes the transactional id over, or begins again"
     KEEP = "a producer takes the id over and leaves a prepared transaction open"
     ADD = "partitions are added"
     VERIFY = "a partition's leader asks whether the partition was added"
@@ -51,43 +59,18 @@ class Event(Enum):
     ABORT_2 = "EndTxn abort, version 2, in the present epoch"
     COMMIT_AGAIN = "EndTxn commit, version 2, in the epoch before"
     ABORT_AGAIN = "EndTxn abort, version 2, in the epoch before"
-    FENCE = "the coordinator aborts in the producer's stead"
+    FENCE = "the coordinator aborts for the producer"
     TIME_OUT = "the time of the transaction has run out"
     MARKERS_WRITTEN = "every partition has the marker"
     EXPIRE = "the transactional id was not used for long"
 
 
-class Goto(NamedTuple):
-    """The transaction moves on to, or stays in, this state."""
+TransactionRule = Goto[TransactionState] | AnswerWith | Ignore | Impossible
 
-    state: TransactionState
-
-
-class Answer(NamedTuple):
-    """Nothing changes; the request is answered with this code."""
-
-    error: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class Ignore:
-    """The event does not concern a transaction in this state."""
-
-
-@dataclass(frozen=True, slots=True)
-class Impossible:
-    """Nothing that happens leads here; it would be a bug."""
-
-
-Rule = Goto | Answer | Ignore | Impossible
-
-_DONE: Final = Answer(ErrorCode.NONE)
-_BUSY: Final = Answer(ErrorCode.CONCURRENT_TRANSACTIONS)
-_INVALID: Final = Answer(ErrorCode.INVALID_TXN_STATE)
-_FENCED: Final = Answer(ErrorCode.PRODUCER_FENCED)
-_NOT_ADDED: Final = Answer(ErrorCode.TRANSACTION_ABORTABLE)
-_IGNORE: Final = Ignore()
-_IMPOSSIBLE: Final = Impossible()
+_BUSY: Final = AnswerWith(ErrorCode.CONCURRENT_TRANSACTIONS)
+_INVALID: Final = AnswerWith(ErrorCode.INVALID_TXN_STATE)
+_FENCED: Final = AnswerWith(ErrorCode.PRODUCER_FENCED)
+_NOT_ADDED: Final = AnswerWith(ErrorCode.TRANSACTION_ABORTABLE)
 
 _TO_EMPTY: Final = Goto(TransactionState.EMPTY)
 _TO_ONGOING: Final = Goto(TransactionState.ONGOING)
@@ -95,110 +78,110 @@ _TO_PREPARE_COMMIT: Final = Goto(TransactionState.PREPARE_COMMIT)
 _TO_PREPARE_ABORT: Final = Goto(TransactionState.PREPARE_ABORT)
 _TO_FENCE: Final = Goto(TransactionState.PREPARE_EPOCH_FENCE)
 
-TABLE: Final[Mapping[TransactionState, Mapping[Event, Rule]]] = {
+TABLE: Final[Mapping[TransactionState, Mapping[TransactionEvent, TransactionRule]]] = {
     TransactionState.EMPTY: {
-        Event.INIT: _TO_EMPTY,
-        Event.KEEP: _TO_EMPTY,
-        Event.ADD: _TO_ONGOING,
-        Event.VERIFY: _NOT_ADDED,
-        Event.COMMIT_1: _INVALID,
-        Event.ABORT_1: _INVALID,
-        Event.COMMIT_2: _INVALID,
-        Event.ABORT_2: _TO_PREPARE_ABORT,
-        Event.COMMIT_AGAIN: _FENCED,
-        Event.ABORT_AGAIN: _FENCED,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _IGNORE,
-        Event.MARKERS_WRITTEN: _IGNORE,
-        Event.EXPIRE: Goto(TransactionState.DEAD),
+        TransactionEvent.INIT: _TO_EMPTY,
+        TransactionEvent.KEEP: _TO_EMPTY,
+        TransactionEvent.ADD: _TO_ONGOING,
+        TransactionEvent.VERIFY: _NOT_ADDED,
+        TransactionEvent.COMMIT_1: _INVALID,
+        TransactionEvent.ABORT_1: _INVALID,
+        TransactionEvent.COMMIT_2: _INVALID,
+        TransactionEvent.ABORT_2: _TO_PREPARE_ABORT,
+        TransactionEvent.COMMIT_AGAIN: _FENCED,
+        TransactionEvent.ABORT_AGAIN: _FENCED,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: IGNORE,
+        TransactionEvent.MARKERS_WRITTEN: IGNORE,
+        TransactionEvent.EXPIRE: Goto(TransactionState.DEAD),
     },
     TransactionState.ONGOING: {
-        Event.INIT: _TO_FENCE,
-        Event.KEEP: _TO_ONGOING,
-        Event.ADD: _TO_ONGOING,
-        Event.VERIFY: _DONE,
-        Event.COMMIT_1: _TO_PREPARE_COMMIT,
-        Event.ABORT_1: _TO_PREPARE_ABORT,
-        Event.COMMIT_2: _TO_PREPARE_COMMIT,
-        Event.ABORT_2: _TO_PREPARE_ABORT,
-        Event.COMMIT_AGAIN: _FENCED,
-        Event.ABORT_AGAIN: _FENCED,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _TO_FENCE,
-        Event.MARKERS_WRITTEN: _IGNORE,
-        Event.EXPIRE: _IGNORE,
+        TransactionEvent.INIT: _TO_FENCE,
+        TransactionEvent.KEEP: _TO_ONGOING,
+        TransactionEvent.ADD: _TO_ONGOING,
+        TransactionEvent.VERIFY: DONE,
+        TransactionEvent.COMMIT_1: _TO_PREPARE_COMMIT,
+        TransactionEvent.ABORT_1: _TO_PREPARE_ABORT,
+        TransactionEvent.COMMIT_2: _TO_PREPARE_COMMIT,
+        TransactionEvent.ABORT_2: _TO_PREPARE_ABORT,
+        TransactionEvent.COMMIT_AGAIN: _FENCED,
+        TransactionEvent.ABORT_AGAIN: _FENCED,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: _TO_FENCE,
+        TransactionEvent.MARKERS_WRITTEN: IGNORE,
+        TransactionEvent.EXPIRE: IGNORE,
     },
     TransactionState.PREPARE_COMMIT: {
-        Event.INIT: _BUSY,
-        Event.KEEP: _BUSY,
-        Event.ADD: _BUSY,
-        Event.VERIFY: _BUSY,
-        Event.COMMIT_1: _BUSY,
-        Event.ABORT_1: _INVALID,
-        Event.COMMIT_2: _FENCED,
-        Event.ABORT_2: _FENCED,
-        Event.COMMIT_AGAIN: _BUSY,
-        Event.ABORT_AGAIN: _INVALID,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _IGNORE,
-        Event.MARKERS_WRITTEN: Goto(TransactionState.COMPLETE_COMMIT),
-        Event.EXPIRE: _IGNORE,
+        TransactionEvent.INIT: _BUSY,
+        TransactionEvent.KEEP: _BUSY,
+        TransactionEvent.ADD: _BUSY,
+        TransactionEvent.VERIFY: _BUSY,
+        TransactionEvent.COMMIT_1: _BUSY,
+        TransactionEvent.ABORT_1: _INVALID,
+        TransactionEvent.COMMIT_2: _FENCED,
+        TransactionEvent.ABORT_2: _FENCED,
+        TransactionEvent.COMMIT_AGAIN: _BUSY,
+        TransactionEvent.ABORT_AGAIN: _INVALID,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: IGNORE,
+        TransactionEvent.MARKERS_WRITTEN: Goto(TransactionState.COMPLETE_COMMIT),
+        TransactionEvent.EXPIRE: IGNORE,
     },
     TransactionState.PREPARE_ABORT: {
-        Event.INIT: _BUSY,
-        Event.KEEP: _BUSY,
-        Event.ADD: _BUSY,
-        Event.VERIFY: _BUSY,
-        Event.COMMIT_1: _INVALID,
-        Event.ABORT_1: _BUSY,
-        Event.COMMIT_2: _FENCED,
-        Event.ABORT_2: _FENCED,
-        Event.COMMIT_AGAIN: _INVALID,
-        Event.ABORT_AGAIN: _BUSY,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _IGNORE,
-        Event.MARKERS_WRITTEN: Goto(TransactionState.COMPLETE_ABORT),
-        Event.EXPIRE: _IGNORE,
+        TransactionEvent.INIT: _BUSY,
+        TransactionEvent.KEEP: _BUSY,
+        TransactionEvent.ADD: _BUSY,
+        TransactionEvent.VERIFY: _BUSY,
+        TransactionEvent.COMMIT_1: _INVALID,
+        TransactionEvent.ABORT_1: _BUSY,
+        TransactionEvent.COMMIT_2: _FENCED,
+        TransactionEvent.ABORT_2: _FENCED,
+        TransactionEvent.COMMIT_AGAIN: _INVALID,
+        TransactionEvent.ABORT_AGAIN: _BUSY,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: IGNORE,
+        TransactionEvent.MARKERS_WRITTEN: Goto(TransactionState.COMPLETE_ABORT),
+        TransactionEvent.EXPIRE: IGNORE,
     },
     TransactionState.COMPLETE_COMMIT: {
-        Event.INIT: _TO_EMPTY,
-        Event.KEEP: _TO_EMPTY,
-        Event.ADD: _TO_ONGOING,
-        Event.VERIFY: _NOT_ADDED,
-        Event.COMMIT_1: _DONE,
-        Event.ABORT_1: _INVALID,
-        Event.COMMIT_2: _INVALID,
-        Event.ABORT_2: _TO_PREPARE_ABORT,
-        Event.COMMIT_AGAIN: _DONE,
-        Event.ABORT_AGAIN: _INVALID,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _IGNORE,
-        Event.MARKERS_WRITTEN: _IGNORE,
-        Event.EXPIRE: Goto(TransactionState.DEAD),
+        TransactionEvent.INIT: _TO_EMPTY,
+        TransactionEvent.KEEP: _TO_EMPTY,
+        TransactionEvent.ADD: _TO_ONGOING,
+        TransactionEvent.VERIFY: _NOT_ADDED,
+        TransactionEvent.COMMIT_1: DONE,
+        TransactionEvent.ABORT_1: _INVALID,
+        TransactionEvent.COMMIT_2: _INVALID,
+        TransactionEvent.ABORT_2: _TO_PREPARE_ABORT,
+        TransactionEvent.COMMIT_AGAIN: DONE,
+        TransactionEvent.ABORT_AGAIN: _INVALID,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: IGNORE,
+        TransactionEvent.MARKERS_WRITTEN: IGNORE,
+        TransactionEvent.EXPIRE: Goto(TransactionState.DEAD),
     },
     TransactionState.COMPLETE_ABORT: {
-        Event.INIT: _TO_EMPTY,
-        Event.KEEP: _TO_EMPTY,
-        Event.ADD: _TO_ONGOING,
-        Event.VERIFY: _NOT_ADDED,
-        Event.COMMIT_1: _INVALID,
-        Event.ABORT_1: _DONE,
-        Event.COMMIT_2: _INVALID,
-        Event.ABORT_2: _TO_PREPARE_ABORT,
-        Event.COMMIT_AGAIN: _INVALID,
-        Event.ABORT_AGAIN: _DONE,
-        Event.FENCE: _IMPOSSIBLE,
-        Event.TIME_OUT: _IGNORE,
-        Event.MARKERS_WRITTEN: _IGNORE,
-        Event.EXPIRE: Goto(TransactionState.DEAD),
+        TransactionEvent.INIT: _TO_EMPTY,
+        TransactionEvent.KEEP: _TO_EMPTY,
+        TransactionEvent.ADD: _TO_ONGOING,
+        TransactionEvent.VERIFY: _NOT_ADDED,
+        TransactionEvent.COMMIT_1: _INVALID,
+        TransactionEvent.ABORT_1: DONE,
+        TransactionEvent.COMMIT_2: _INVALID,
+        TransactionEvent.ABORT_2: _TO_PREPARE_ABORT,
+        TransactionEvent.COMMIT_AGAIN: _INVALID,
+        TransactionEvent.ABORT_AGAIN: DONE,
+        TransactionEvent.FENCE: IMPOSSIBLE,
+        TransactionEvent.TIME_OUT: IGNORE,
+        TransactionEvent.MARKERS_WRITTEN: IGNORE,
+        TransactionEvent.EXPIRE: Goto(TransactionState.DEAD),
     },
     TransactionState.PREPARE_EPOCH_FENCE: {
-        **dict.fromkeys(Event, _IMPOSSIBLE),
-        Event.FENCE: _TO_PREPARE_ABORT,
+        **dict.fromkeys(TransactionEvent, IMPOSSIBLE),
+        TransactionEvent.FENCE: _TO_PREPARE_ABORT,
     },
-    TransactionState.DEAD: dict.fromkeys(Event, _IMPOSSIBLE),
+    TransactionState.DEAD: dict.fromkeys(TransactionEvent, IMPOSSIBLE),
 }
 
 
-def rule(state: TransactionState, event: Event) -> Rule:
+def rule(state: TransactionState, event: TransactionEvent) -> TransactionRule:
     return TABLE[state][event]

@@ -1,6 +1,6 @@
 """InitProducerId: who may speak for a transactional id from now on. Pure.
 
-A producer that names the id and epoch it had is let on only if nobody has taken over since; a repetition of
+A producer that names the id and epoch it had goes on only if no other has taken over since; a repetition of
 its own request is known by the epoch before the present one. An open transaction is aborted first, and the
 producer asks again; unless it wants a prepared one kept (KIP-939): that stays open under its old identity,
 and the new producer may end it.
@@ -8,17 +8,9 @@ and the new producer may end it.
 
 from typing import NamedTuple, assert_never
 
-from riverlog.coordinator.effects import Producer
+from riverlog.coordinator.runtime.rules import AnswerWith, Goto, Ignore, Impossible
 from riverlog.coordinator.transactions.decisions import Needs
-from riverlog.coordinator.transactions.states import (
-    Answer,
-    Event,
-    Goto,
-    Ignore,
-    Impossible,
-    TransactionState,
-    rule,
-)
+from riverlog.coordinator.transactions.states import TransactionEvent, TransactionState, rule
 from riverlog.coordinator.transactions.transaction import (
     EPOCH_MAX,
     NO_TIMEOUT_MS,
@@ -26,12 +18,13 @@ from riverlog.coordinator.transactions.transaction import (
     is_exhausted,
 )
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import ProducerIdAndEpoch
 
 
 class InitRequest(NamedTuple):
     transactional_id: str
     timeout_ms: int
-    expected: Producer | None = None
+    expected: ProducerIdAndEpoch | None = None
     """Who the producer believes to be."""
     keep_prepared: bool = False
     fresh_id: int | None = None
@@ -45,7 +38,7 @@ class TakenOver(NamedTuple):
 
 
 class Fenced(NamedTuple):
-    """The open transaction is aborted, in an epoch that nobody gets; the producer asks again."""
+    """The open transaction is aborted, in an epoch that no producer gets; the producer asks again."""
 
     transaction: Transaction
 
@@ -57,9 +50,9 @@ def decide_init(
         return _first(request, now_ms)
     if request.expected is not None and not _may_be(transaction, request.expected):
         return ErrorCode.PRODUCER_FENCED
-    event = Event.KEEP if request.keep_prepared else Event.INIT
+    event = TransactionEvent.KEEP if request.keep_prepared else TransactionEvent.INIT
     match rule(transaction.state, event):
-        case Answer(error=error):
+        case AnswerWith(error=error):
             return error
         case Goto(state=TransactionState.EMPTY):
             return _begin_anew(transaction, request, last_epoch, now_ms)
@@ -74,8 +67,8 @@ def decide_init(
 
 
 def decide_fence(transaction: Transaction, now_ms: int) -> Fenced:
-    """Abort in the producer's stead."""
-    after = rule(TransactionState.PREPARE_EPOCH_FENCE, Event.FENCE)
+    """Abort for the producer."""
+    after = rule(TransactionState.PREPARE_EPOCH_FENCE, TransactionEvent.FENCE)
     assert after == Goto(TransactionState.PREPARE_ABORT)
     return Fenced(transaction.fenced(now_ms))
 
@@ -87,14 +80,14 @@ def _first(request: InitRequest, now_ms: int) -> TakenOver | Needs:
         Transaction(
             request.transactional_id,
             TransactionState.EMPTY,
-            Producer(request.fresh_id, 0),
+            ProducerIdAndEpoch(request.fresh_id, 0),
             request.timeout_ms,
             now_ms,
         )
     )
 
 
-def _may_be(transaction: Transaction, expected: Producer) -> bool:
+def _may_be(transaction: Transaction, expected: ProducerIdAndEpoch) -> bool:
     if expected.producer_id in (transaction.producer.producer_id, transaction.client.producer_id):
         return True
     return expected.producer_id == transaction.previous_producer_id and is_exhausted(expected)
@@ -126,13 +119,13 @@ def _keep(transaction: Transaction, request: InitRequest, now_ms: int) -> TakenO
     after = _raise(transaction.client, request.fresh_id)
     if isinstance(after, Needs):
         return after
-    # Who begins a transaction for two-phase commit relies on it, whoever takes over later.
+    # Who begins a transaction for two-phase commit relies on it, also after a takeover.
     timeout_ms = NO_TIMEOUT_MS if transaction.is_two_phase else request.timeout_ms
     return TakenOver(transaction.kept(after, timeout_ms, now_ms))
 
 
-def _raise(present: Producer, fresh_id: int | None) -> Producer | Needs:
+def _raise(present: ProducerIdAndEpoch, fresh_id: int | None) -> ProducerIdAndEpoch | Needs:
     if not is_exhausted(present):
         assert present.producer_epoch < EPOCH_MAX - 1
-        return Producer(present.producer_id, present.producer_epoch + 1)
-    return Needs.FRESH_ID if fresh_id is None else Producer(fresh_id, 0)
+        return ProducerIdAndEpoch(present.producer_id, present.producer_epoch + 1)
+    return Needs.FRESH_ID if fresh_id is None else ProducerIdAndEpoch(fresh_id, 0)

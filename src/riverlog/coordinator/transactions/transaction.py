@@ -2,15 +2,14 @@
 
 A step returns the transaction as it will be; nothing is changed in place. `producer` is the identity in the
 partitions' batches, and once the end is prepared the one of the markers. `next_producer` is who may speak
-for the id afterwards, where that is somebody else: a new producer id when the epochs of the old one are
+for the id afterwards, where that is another producer: a new producer id when the epochs of the old one are
 used up (KIP-890), or the process that has taken over a transaction prepared by another (KIP-939).
 """
 
 from typing import Final, NamedTuple
 
-from riverlog.coordinator.effects import Producer
 from riverlog.coordinator.transactions.states import TransactionState
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 
 NO_TIMEOUT_MS: Final = 2**31 - 1
 """A transaction of an outside two-phase commit is not timed out; Kafka keeps that as the largest timeout."""
@@ -26,17 +25,17 @@ VERSION_2: Final = 2
 class Transaction(NamedTuple):
     transactional_id: str
     state: TransactionState
-    producer: Producer
+    producer: ProducerIdAndEpoch
     timeout_ms: int
     updated_ms: int
     started_ms: int | None = None
     partitions: frozenset[TopicPartition] = frozenset()
     previous_producer_id: int | None = None
-    next_producer: Producer | None = None
+    next_producer: ProducerIdAndEpoch | None = None
     client_version: int = VERSION_1
 
     @property
-    def client(self) -> Producer:
+    def client(self) -> ProducerIdAndEpoch:
         """Who may speak for the transactional id now."""
         return self.next_producer or self.producer
 
@@ -55,7 +54,7 @@ class Transaction(NamedTuple):
             return None
         return self.started_ms + self.timeout_ms
 
-    def initialised(self, producer: Producer, timeout_ms: int, now_ms: int) -> "Transaction":
+    def initialised(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
         previous = self.producer.producer_id
         return self._replace(
             state=TransactionState.EMPTY,
@@ -68,7 +67,7 @@ class Transaction(NamedTuple):
             next_producer=None,
         )
 
-    def kept(self, producer: Producer, timeout_ms: int, now_ms: int) -> "Transaction":
+    def kept(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
         """Stays open under its old identity, while `producer` is the one who may end it."""
         return self._replace(next_producer=producer, timeout_ms=timeout_ms, updated_ms=now_ms)
 
@@ -97,7 +96,7 @@ class Transaction(NamedTuple):
                 _raised(self.next_producer, fresh_id) if client_version >= VERSION_2 else self.next_producer
             )
         elif fresh_id is not None:
-            next_producer = Producer(fresh_id, 0)
+            next_producer = ProducerIdAndEpoch(fresh_id, 0)
         return self._replace(
             state=state,
             producer=_next_epoch(self.producer) if raises else self.producer,
@@ -109,7 +108,7 @@ class Transaction(NamedTuple):
         )
 
     def fenced(self, now_ms: int) -> "Transaction":
-        """Aborted by the coordinator: the next epoch is nobody's, so that everybody must ask for another.
+        """Aborted by the coordinator: no producer has the next epoch, so that each must ask for another.
 
         If it is the last one, the next InitProducerId gets a fresh id; Kafka takes one here already.
         """
@@ -134,15 +133,15 @@ class Transaction(NamedTuple):
         )
 
 
-def is_exhausted(producer: Producer) -> bool:
+def is_exhausted(producer: ProducerIdAndEpoch) -> bool:
     """No further epoch of this id may be given to a client."""
     return producer.producer_epoch >= EPOCH_MAX - 1
 
 
-def _next_epoch(producer: Producer) -> Producer:
+def _next_epoch(producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
     assert producer.producer_epoch < EPOCH_MAX
-    return Producer(producer.producer_id, producer.producer_epoch + 1)
+    return ProducerIdAndEpoch(producer.producer_id, producer.producer_epoch + 1)
 
 
-def _raised(producer: Producer, fresh_id: int | None) -> Producer:
-    return Producer(fresh_id, 0) if fresh_id is not None else _next_epoch(producer)
+def _raised(producer: ProducerIdAndEpoch, fresh_id: int | None) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(fresh_id, 0) if fresh_id is not None else _next_epoch(producer)

@@ -23,7 +23,7 @@ from riverlog.model.config.values import default_of, render
 from riverlog.model.errors import ErrorCode
 
 
-class Operation(IntEnum):
+class AlterOperation(IntEnum):
     """The numbers of IncrementalAlterConfigs."""
 
     SET = 0
@@ -44,19 +44,19 @@ class Altered(NamedTuple):
     overrides: Mapping[str, str]
 
 
-class Refused(NamedTuple):
+class AlterationRefused(NamedTuple):
     error: ErrorCode
     message: str | None
 
 
 def replacing(configs: Iterable[tuple[str, str | None]]) -> list[Change]:
     """The changes of AlterConfigs, which replaces everything: apply them to no overrides at all."""
-    return [Change(name, Operation.SET, value) for name, value in configs]
+    return [Change(name, AlterOperation.SET, value) for name, value in configs]
 
 
 def alter_topic(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
-) -> Altered | Refused:
+) -> Altered | AlterationRefused:
     if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
@@ -68,15 +68,15 @@ def alter_topic(
     return check_topic(overrides, layers)
 
 
-def check_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> Altered | Refused:
+def check_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> Altered | AlterationRefused:
     """A topic's overrides as a whole; CreateTopics asks the same."""
     problem = requirements.of_topic(overrides, layers)
-    return Altered(overrides) if problem is None else Refused(ErrorCode.INVALID_CONFIG, problem)
+    return Altered(overrides) if problem is None else AlterationRefused(ErrorCode.INVALID_CONFIG, problem)
 
 
 def alter_broker(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers, *, is_default: bool
-) -> Altered | Refused:
+) -> Altered | AlterationRefused:
     """`is_default`: for all brokers at once, else for one. Unknown keys are kept, as Kafka does."""
     if (refused := refused_at_sight(changes)) is not None:
         return refused
@@ -90,30 +90,32 @@ def alter_broker(
         if (refused := _apply(overrides, change, key, default)) is not None:
             return refused
     problem = requirements.of_broker(overrides, layers, is_default=is_default)
-    return Altered(overrides) if problem is None else Refused(ErrorCode.INVALID_REQUEST, problem)
+    return Altered(overrides) if problem is None else AlterationRefused(ErrorCode.INVALID_REQUEST, problem)
 
 
 def alter_group(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
-) -> Altered | Refused:
+) -> Altered | AlterationRefused:
     altered = _alter_plain(current, changes, GROUP_KEYS)
-    if isinstance(altered, Refused):
+    if isinstance(altered, AlterationRefused):
         return altered
     problem = requirements.of_group(altered.overrides, layers)
-    return altered if problem is None else Refused(ErrorCode.INVALID_CONFIG, problem)
+    return altered if problem is None else AlterationRefused(ErrorCode.INVALID_CONFIG, problem)
 
 
-def alter_client_metrics(current: Mapping[str, str], changes: Sequence[Change]) -> Altered | Refused:
+def alter_client_metrics(
+    current: Mapping[str, str], changes: Sequence[Change]
+) -> Altered | AlterationRefused:
     altered = _alter_plain(current, changes, CLIENT_METRICS_KEYS)
-    if isinstance(altered, Refused):
+    if isinstance(altered, AlterationRefused):
         return altered
     problem = requirements.of_client_metrics(altered.overrides)
-    return altered if problem is None else Refused(*problem)
+    return altered if problem is None else AlterationRefused(*problem)
 
 
 def _alter_plain(
     current: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, Key]
-) -> Altered | Refused:
+) -> Altered | AlterationRefused:
     if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
@@ -124,53 +126,57 @@ def _alter_plain(
     return Altered(overrides)
 
 
-def refused_at_sight(changes: Sequence[Change]) -> Refused | None:
+def refused_at_sight(changes: Sequence[Change]) -> AlterationRefused | None:
     """What is wrong with the request itself, whatever it is about."""
-    if any(change.operation not in set(Operation) for change in changes):
-        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    if any(change.operation not in set(AlterOperation) for change in changes):
+        return AlterationRefused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     if any(count > 1 for count in Counter(change.name for change in changes).values()):
-        return Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [each.name for each in changes if each.value is None and each.operation != Operation.DELETE]
+        return AlterationRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [each.name for each in changes if each.value is None and each.operation != AlterOperation.DELETE]
     if nulls:
-        return Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}")
+        return AlterationRefused(
+            ErrorCode.INVALID_REQUEST, f"Null value not supported for : {','.join(nulls)}"
+        )
     return None
 
 
-def _refused_list_change(change: Change, key: Key | None) -> Refused | None:
+def _refused_list_change(change: Change, key: Key | None) -> AlterationRefused | None:
     """Brokers have a wording of their own for lists that are none."""
-    if change.operation not in (Operation.APPEND, Operation.SUBTRACT):
+    if change.operation not in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
         return None
     if key is not None and key.type is ConfigType.LIST:
         return None
     if change.name not in BROKER_KEYS:
-        return Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
-    verb = Operation(change.operation).name.lower()
+        return AlterationRefused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {change.name}")
+    verb = AlterOperation(change.operation).name.lower()
     message = f"Config value {verb} is not allowed for config key: {change.name}"
-    return Refused(ErrorCode.INVALID_CONFIG, message)
+    return AlterationRefused(ErrorCode.INVALID_CONFIG, message)
 
 
-def _apply(overrides: dict[str, str], change: Change, key: Key | None, default: str | None) -> Refused | None:
-    match Operation(change.operation):
-        case Operation.DELETE:
+def _apply(
+    overrides: dict[str, str], change: Change, key: Key | None, default: str | None
+) -> AlterationRefused | None:
+    match AlterOperation(change.operation):
+        case AlterOperation.DELETE:
             overrides.pop(change.name, None)
-        case Operation.SET:
+        case AlterOperation.SET:
             assert change.value is not None
             overrides[change.name] = change.value
-        case Operation.APPEND | Operation.SUBTRACT as operation:
+        case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
             assert change.value is not None
             if key is None or key.type is not ConfigType.LIST:
                 message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
-                return Refused(ErrorCode.INVALID_CONFIG, message)
+                return AlterationRefused(ErrorCode.INVALID_CONFIG, message)
             parts = [part for part in overrides.get(change.name, default or "").split(",") if part]
             overrides[change.name] = ",".join(_changed(parts, change.value, operation))
     return None
 
 
-def _changed(parts: list[str], value: str, operation: Operation) -> list[str]:
+def _changed(parts: list[str], value: str, operation: AlterOperation) -> list[str]:
     """Kafka's way: parts are compared with their spaces, and a subtraction takes away one of each."""
     parts = list(parts)
     for part in value.split(","):
-        if operation is Operation.SUBTRACT:
+        if operation is AlterOperation.SUBTRACT:
             if part in parts:
                 parts.remove(part)
         elif part not in parts:

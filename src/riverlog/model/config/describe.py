@@ -1,6 +1,6 @@
 """Settings as DescribeConfigs and CreateTopics show them: value, source, and the synonyms they come from.
 
-Apache Kafka's rules, field by field. A sensitive value is never shown, and a key that nobody knows counts as
+Apache Kafka's rules, field by field. A sensitive value is never shown, and an unknown key counts as
 sensitive. Entries are whole; a handler leaves out synonyms and documentation where they were not asked for.
 """
 

@@ -35,6 +35,8 @@ class CompressionType(StrEnum):
 
 
 class TimestampType(StrEnum):
+    """Whose clock a record's timestamp is from."""
+
     CREATE_TIME = "CreateTime"
     LOG_APPEND_TIME = "LogAppendTime"
 

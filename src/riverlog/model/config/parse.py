@@ -25,14 +25,25 @@ from riverlog.model.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "RIVERLOG_"
 RESERVED_VARIABLES = frozenset(
-    {"RIVERLOG_BOOTSTRAP", "RIVERLOG_CONFIG", "RIVERLOG_DEBUG", "RIVERLOG_LOG_LEVEL"}
+    {
+        "RIVERLOG_BOOTSTRAP",
+        "RIVERLOG_CONFIG",
+        "RIVERLOG_DEBUG",
+        "RIVERLOG_LOG_LEVEL",
+        "RIVERLOG_SPARK_MASTER",
+        "RIVERLOG_SPARK_CONNECTOR_JARS",
+        "RIVERLOG_KAFKA_JARS",
+        "RIVERLOG_ORACLE",
+        "RIVERLOG_DIFFERENTIAL_BOOTSTRAP",
+        "RIVERLOG_HOSTILE_SEED",
+    }
 )
-"""Variables of the command line and the tests that are no settings of a broker."""
+"""Variables of the command line, the scripts and the tests that are no settings of a broker."""
 
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.")
 
 
-class Source(NamedTuple):
+class ConfigSource(NamedTuple):
     """Where a set of values came from, and the values: (key, text, place)."""
 
     name: str
@@ -56,36 +67,36 @@ def load(
     return combine(sources)
 
 
-def from_file(text: str, name: str) -> Source:
+def from_file(text: str, name: str) -> ConfigSource:
     pairs = read_properties(text, name)
-    return Source(name, [(pair.name, pair.value, f"{name} line {pair.line}") for pair in pairs])
+    return ConfigSource(name, [(pair.name, pair.value, f"{name} line {pair.line}") for pair in pairs])
 
 
-def from_environment(environment: Mapping[str, str]) -> Source:
+def from_environment(environment: Mapping[str, str]) -> ConfigSource:
     values = []
     for variable in sorted(environment):
         if variable.startswith(ENVIRONMENT_PREFIX) and not _is_reserved(variable):
             place = f"environment variable {variable}"
             values.append((_key_of_variable(variable), environment[variable], place))
-    return Source("environment", values)
+    return ConfigSource("environment", values)
 
 
-def from_flags(flags: Iterable[str]) -> Source:
+def from_flags(flags: Iterable[str]) -> ConfigSource:
     values = []
     for flag in flags:
         name, separator, text = flag.partition("=")
         if not separator or not name.strip():
             raise ConfigError(f"--set {flag}: write it as key=value, for example --set num.partitions=3")
         values.append((name.strip(), text, f"--set {name.strip()}"))
-    return Source("--set", values)
+    return ConfigSource("--set", values)
 
 
-def from_mapping(values: Mapping[str, object], name: str = "config") -> Source:
+def from_mapping(values: Mapping[str, object], name: str = "config") -> ConfigSource:
     """Values from Python: texts, numbers, booleans and sequences of texts."""
-    return Source(name, [(key, _text(value), f"{name}[{key!r}]") for key, value in values.items()])
+    return ConfigSource(name, [(key, _text(value), f"{name}[{key!r}]") for key, value in values.items()])
 
 
-def combine(sources: Iterable[Source]) -> Settings:
+def combine(sources: Iterable[ConfigSource]) -> Settings:
     """Later sources win over earlier ones, later values over earlier ones of the same source."""
     given: dict[str, Given] = {}
     for source in sources:

@@ -5,5 +5,5 @@ a word to that language, and `spark-pipelines run` runs the same project. What i
 the streaming flows alive instead of ending when they have caught up, on the checkpoints that Spark's own
 engine uses; findings with file and line before anything runs; and a look at the positions without Spark.
 
-Not here: the command line, which is `riverlog.cli.pipeline`.
+Not here: the command line, which is `riverlog.cli.commands.pipeline`.
 """

@@ -61,6 +61,11 @@ class CheckpointStore:
         number = max(self._numbers(f"{self._root}/{below}"), default=0)
         return f"{self._storage}/{below}/{number}"
 
+    def positions(self, target: tuple[str, ...], flow: str) -> list[Positions]:
+        """Where a flow goes on; nothing if it has not had a batch yet."""
+        directory = "/".join((self._root, _ROOT, *target, flow))
+        return list(self._read(directory).positions) if self._numbers(directory) else []
+
     def _flow_directories(self, directory: str, depth: int) -> Iterator[str]:
         if self._numbers(directory):
             yield directory

@@ -21,8 +21,8 @@ from pyspark.pipelines.graph_element_registry import GraphElementRegistry
 from pyspark.pipelines.output import Output
 from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
 
+from riverlog.spark.pipelines.checks.findings import Finding, Place
 from riverlog.spark.pipelines.failures import one_line
-from riverlog.spark.pipelines.findings import Finding, Place
 from riverlog.spark.pipelines.project import Project
 
 if TYPE_CHECKING:

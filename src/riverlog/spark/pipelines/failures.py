@@ -9,7 +9,7 @@ _ERROR_CLASS: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _TERMINATED: Final = re.compile(r"Query \[id = [^]]*\] terminated with exception: |\(STREAM_FAILED\) ")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w{5};?")
 _PYTHON_RAISED: Final = re.compile(
-    r"^(?:[\w.]+\.)?\w*(?:Error|Exception|Refused|Unreachable|Loss): (.+)$", re.MULTILINE
+    r"^(?:riverlog\.[\w.]+|(?:[\w.]+\.)?\w*(?:Error|Exception)): (.+)$", re.MULTILINE
 )
 
 

@@ -2,8 +2,9 @@
 
 Datasets may be defined in any order and read each other. A dataset becomes readable when the definition that
 makes it has been analysed: a temporary view as a view of this session, a streaming table as a table of the
-catalog. So definitions are tried again and again until none can be added. A materialized view, a dataset
-defined in SQL, an Auto CDC flow and whatever hangs on an SQL view can only be triggered.
+catalog. So definitions are tried again and again until none can be added. Views and streaming tables that are
+one query in SQL are tried like those in Python. A materialized view, an Auto CDC flow, other datasets in SQL
+and whatever hangs on them can only be triggered.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,15 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.pipelines.flow import Flow
 from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTable, TemporaryView
+from pyspark.pipelines.source_code_location import SourceCodeLocation
 
+from riverlog.spark.pipelines.checks.findings import Finding
 from riverlog.spark.pipelines.definitions import Definitions, PythonFlow, finding_of
-from riverlog.spark.pipelines.findings import Finding
 from riverlog.spark.pipelines.plans import Reads, SourceRead, reads_of
 from riverlog.spark.pipelines.sql_text import SqlDataset, datasets_in
 
+_IN_SQL = SourceCodeLocation(filename="SQL", line_number=1)
 Publish = Callable[[Output, PythonFlow], None]
 """Make the dataset of a flow readable for others."""
+RunSql = Callable[[str], Any]
+"""A DataFrame of a query in SQL; Spark analyses it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +60,44 @@ class Graph:
 class Resolution:
     """Resolves what can be resolved; may be asked again when more tables have come to be."""
 
-    def __init__(self, definitions: Definitions, publish: Publish) -> None:
+    def __init__(self, definitions: Definitions, publish: Publish, run_sql: RunSql | None = None) -> None:
+        """Without `run_sql` nothing that is defined in SQL is looked at."""
         self._definitions = definitions
         self._publish = publish
+        self._run_sql = run_sql
         self._sql = [each for file in definitions.sql_files for each in datasets_in(file.text)]
+        targets = {each.target for each in definitions.flows}
+        self._sql_pending = [
+            each for each in self._sql if run_sql and each.query is not None and each.name not in targets
+        ]
         self._pending = list(definitions.flows)
         self._sources: dict[str, tuple[SourceRead, ...]] = {}
         self._errors: dict[str, PySparkException] = {}
         self._graph = Graph(triggered=[*_from_sql(self._sql), *_from_cdc(definitions)])
 
     def resolve(self) -> Graph:
-        progress = True
-        while progress:
-            progress = False
-            for each in list(self._pending):
-                if self._resolved(each):
-                    self._pending.remove(each)
-                    progress = True
+        while self._resolved_some() or self._leave_sql_to_the_engine():
+            pass
         self._graph.pending = list(self._pending)
         return self._graph
+
+    def _resolved_some(self) -> bool:
+        progress = False
+        for each in list(self._pending):
+            if self._resolved(each):
+                self._pending.remove(each)
+                progress = True
+        for dataset in list(self._sql_pending):
+            if self._resolved_sql(dataset):
+                self._sql_pending.remove(dataset)
+                progress = True
+        return progress
+
+    def _leave_sql_to_the_engine(self) -> bool:
+        """What could not be kept stays triggered, and what reads it need not wait for it any more."""
+        had_some = bool(self._sql_pending)
+        self._sql_pending.clear()
+        return had_some
 
     def give_up(self) -> Graph:
         """What could not be resolved hangs on SQL, or is wrong."""
@@ -107,11 +132,9 @@ class Resolution:
                 self._graph.findings.append(Finding(each.place, what, remedy))
             return True
         reads = reads_of(each.frame)
-        if any(
-            other.target == read.name and other is not each
-            for other in self._pending
-            for read in reads.tables
-        ):
+        waited_for = {other.target for other in self._pending if other is not each}
+        waited_for |= {other.name for other in self._sql_pending}
+        if any(read.name in waited_for for read in reads.tables):
             return False
         try:
             is_streaming = bool(each.frame.isStreaming)
@@ -121,6 +144,36 @@ class Resolution:
             return False
         self._keep(each, output, reads, is_streaming)
         return True
+
+    def _resolved_sql(self, dataset: SqlDataset) -> bool:
+        waited_for = [other.target for other in self._pending]
+        waited_for += [other.name for other in self._sql_pending if other is not dataset]
+        if any(dataset.reads(name) for name in waited_for):
+            return False
+        assert self._run_sql is not None
+        assert dataset.query is not None
+        try:
+            frame = self._run_sql(dataset.query)
+            is_streaming = bool(frame.isStreaming)
+        except PySparkException:
+            return False  # Spark's engine will say what is wrong with it.
+        if dataset.is_view or is_streaming:
+            self._keep_sql(dataset, frame)
+        return True
+
+    def _keep_sql(self, dataset: SqlDataset, frame: Any) -> None:
+        name = dataset.name
+        flow = PythonFlow(Flow(name, name, {}, _IN_SQL, lambda: frame), frame)
+        inherited = [each for view, found in self._sources.items() if dataset.reads(view) for each in found]
+        sources = tuple(dict.fromkeys(inherited))
+        if dataset.is_view:
+            self._sources[name] = sources
+            self._publish(TemporaryView(name, None, _IN_SQL), flow)
+            return
+        table = StreamingTable(name, None, _IN_SQL, {}, None, None, None, None)
+        self._publish(table, flow)
+        self._graph.streaming.append(StreamingFlow(name, table, frame, sources, {}))
+        self._graph.triggered = [each for each in self._graph.triggered if each.name != name]
 
     def _keep(self, each: PythonFlow, output: Output, reads: Reads, is_streaming: bool) -> None:
         sources = self._all_sources(reads)

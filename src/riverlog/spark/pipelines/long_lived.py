@@ -13,7 +13,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.sql import functions
 from pyspark.sql.types import StructType
 
-from riverlog.spark.pipelines.checkpoints import CheckpointStore
+from riverlog.spark.pipelines.checkpoints import CheckpointStore, Positions
 from riverlog.spark.pipelines.definitions import PythonFlow
 from riverlog.spark.pipelines.failures import PipelineError, one_line
 from riverlog.spark.pipelines.graph import StreamingFlow
@@ -50,7 +50,7 @@ class LongLivedQueries:
 
     def start(self, flow: StreamingFlow) -> Any:
         counted = flow.frame.observe(OBSERVED, functions.count(functions.lit(1)).alias(ROWS_OUT))
-        location = self._checkpoints.location(self._target_path(flow.target), flow.name.rpartition(".")[2])
+        location = self._checkpoints.location(*self._place(flow))
         writer = (
             counted.writeStream.queryName(flow.name)
             .outputMode("append")
@@ -63,6 +63,13 @@ class LongLivedQueries:
             if flow.target.format:
                 writer = writer.format(flow.target.format)
             return writer.toTable(flow.target.name)
+
+    def positions(self, flow: StreamingFlow) -> list[Positions]:
+        """Where it goes on from."""
+        return self._checkpoints.positions(*self._place(flow))
+
+    def _place(self, flow: StreamingFlow) -> tuple[tuple[str, ...], str]:
+        return self._target_path(flow.target), flow.name.rpartition(".")[2]
 
     def _create_table(self, table: Table, inferred: StructType) -> None:
         if self._spark.catalog.tableExists(table.name):

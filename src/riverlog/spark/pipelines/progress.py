@@ -37,7 +37,9 @@ class FlowProgress:
     def add(self, report: Mapping[str, Any]) -> bool:
         """Count a report of Spark's, once. False if it was counted before, or tells of no batch."""
         batch = int(report["batchId"])
-        self.positions = [positions_in(_text(source.get("endOffset"))) for source in report["sources"]]
+        reached = [positions_in(_text(source.get("endOffset"))) for source in report["sources"]]
+        if any(reached):  # A report about waiting may have none, and the flow is still where it was.
+            self.positions = reached
         if "addBatch" not in report.get("durationMs", {}):
             return False  # The number is that of the batch to come.
         if self.last_batch is not None and batch <= self.last_batch:

@@ -16,11 +16,12 @@ import grpc  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from riverlog.spark.pipelines import notes
+from riverlog.spark.pipelines.checks.findings import Finding
 from riverlog.spark.pipelines.definitions import Definitions, collect
 from riverlog.spark.pipelines.engine import Selection, run_triggered
 from riverlog.spark.pipelines.failures import PipelineError, one_line
-from riverlog.spark.pipelines.findings import Finding
 from riverlog.spark.pipelines.graph import Graph, Resolution, StreamingFlow
+from riverlog.spark.pipelines.listened import listened
 from riverlog.spark.pipelines.long_lived import LongLivedQueries
 from riverlog.spark.pipelines.progress import FlowProgress
 from riverlog.spark.pipelines.project import Project
@@ -83,19 +84,20 @@ def _kept_running(project: Project, options: RunOptions, stop: threading.Event, 
         definitions = collected(project, spark)
         queries = LongLivedQueries(project, spark, trigger_s=options.interval_s)
         refresher = _Refresher(project, definitions, spark, options.refresh_every_s, watcher)
-        graph = _resolved(definitions, queries, refresher)
+        graph = _resolved(definitions, queries, spark, refresher)
         notes.write(project.state_directory, notes.notes_of(graph))
         _say_what_is_triggered(graph, options, watcher)
         if not graph.streaming and not refresher.names:
             raise PipelineError("the project has no flow to run", remedy="riverlog pipeline run --once")
-        running = _started(graph, queries)
-        watcher.say(f"running {len(running)} flows on {options.master}")
-        supervision = Supervision(running, watcher)
-        try:
-            supervision.watch(stop, refresher.refresh_if_due)
-        finally:
-            refresher.close()
-            is_clean = supervision.stop(STOP_DEADLINE_S)
+        with listened(project, spark, graph.streaming):
+            running = _started(graph, queries)
+            watcher.say(f"running {len(running)} flows on {options.master}")
+            supervision = Supervision(running, watcher)
+            try:
+                supervision.watch(stop, refresher.refresh_if_due)
+            finally:
+                refresher.close()
+                is_clean = supervision.stop(STOP_DEADLINE_S)
         return is_clean
 
 
@@ -106,9 +108,11 @@ def collected(project: Project, spark: "SparkSession") -> Definitions:
     return definitions
 
 
-def _resolved(definitions: Definitions, queries: LongLivedQueries, refresher: "_Refresher") -> Graph:
+def _resolved(
+    definitions: Definitions, queries: LongLivedQueries, spark: "SparkSession", refresher: "_Refresher"
+) -> Graph:
     """Twice: what only the engine can make is made in between, and may be what others read."""
-    resolution = Resolution(definitions, queries.publish)
+    resolution = Resolution(definitions, queries.publish, spark.sql)
     graph = resolution.resolve()
     refresher.names = [each.name for each in graph.triggered if each.can_refresh]
     if refresher.names and not graph.findings:
@@ -129,7 +133,8 @@ def _started(graph: Graph, queries: LongLivedQueries) -> list[RunningFlow]:
         if running:
             _wait_for_first_batch(running[-1].query)
         start = partial(_start, queries, flow)
-        running.append(RunningFlow(flow, start(), FlowProgress(flow.name, flow.target.name), start))
+        progress = FlowProgress(flow.name, flow.target.name, positions=queries.positions(flow))
+        running.append(RunningFlow(flow, start(), progress, start))
     return running
 
 

@@ -121,8 +121,18 @@ class Supervision:
         for each in self._flows:
             positions = each.progress.positions
             sources = in_step(each.topic_sources(), positions)
-            each.progress.lag = total_lag(self._gauge, sources, positions)
+            if any(positions):
+                each.progress.lag = total_lag(self._gauge, sources, positions)
+            elif each.topic_sources() and self._waits_for_its_first_rows(each):
+                each.progress.lag = 0
         self._lag_due = time.monotonic() + _LAG_EVERY_S
+
+    def _waits_for_its_first_rows(self, each: RunningFlow) -> bool:
+        """It has no position before its first batch, which it makes as soon as there is something to read."""
+        try:
+            return str(each.query.status["message"]).startswith("Waiting")
+        except (PySparkException, grpc.RpcError):
+            return False
 
     def _batch(self, each: RunningFlow) -> int | None:
         return each.progress.last_batch

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from riverlog.spark.connection import OptionError
+from riverlog.spark.sink.batch_epochs import EpochWriter, batch_epoch_in
 from riverlog.spark.sink.options import check_columns, sink_options
 from riverlog.spark.sink.writers import BatchWriter, StreamWriter
 
@@ -18,9 +19,10 @@ from riverlog.spark.sink.writers import BatchWriter, StreamWriter
 def make_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceWriter:
     if overwrite:
         raise OptionError("mode", "a topic cannot be overwritten", 'use mode("append")')
-    chosen = sink_options(options, is_stream=False)
+    epoch, others = batch_epoch_in(options)
+    chosen = sink_options(others, is_stream=False)
     check_columns(schema, chosen.topic)
-    return BatchWriter(chosen)
+    return BatchWriter(chosen) if epoch is None else EpochWriter(chosen, epoch)
 
 
 def make_stream_writer(

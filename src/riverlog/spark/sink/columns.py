@@ -70,6 +70,12 @@ def texts_of(column: Column) -> tuple[Ints, list[str]]:
     return ints_of(encoded.indices), encoded.dictionary.to_pylist()
 
 
+def topics_of(rows: RowBatch) -> list[str]:
+    """Those that the rows name in their column."""
+    column = find(rows, "topic")
+    return [] if column is None else [text for text in column.unique().to_pylist() if text is not None]
+
+
 def picked(column: Column, rows: Ints) -> Column:
     return column.take(pa.array(rows))
 

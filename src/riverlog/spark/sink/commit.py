@@ -15,19 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from riverlog.client.broker_connection import UnsupportedApiError
 from riverlog.client.cluster import BrokerRefused, Cluster, ClusterUnreachable
-from riverlog.client.transactions import (
-    Dialect,
-    TransactionEndedOtherwise,
-    abort_whoever_writes,
-    describe,
-    dialect_of,
-    end,
-    list_open,
-)
+from riverlog.client.core.versions import UnsupportedApiError
+from riverlog.client.open_transactions import describe, list_open
+from riverlog.client.transaction_dialect import Dialect, dialect_of
+from riverlog.client.transactions import TransactionEndedOtherwise, end, fence_and_abort
 from riverlog.model.errors import RiverlogError
 from riverlog.spark.sink.decisions import (
+    Contents,
     Decider,
     Decision,
     DriverFenced,
@@ -36,6 +31,7 @@ from riverlog.spark.sink.decisions import (
     decision_log,
     task_prefix,
 )
+from riverlog.spark.sink.kept_deciders import keep_decider, kept_decider
 from riverlog.spark.sink.slots import run_prefix
 from riverlog.spark.sink.task_writer import TaskWrote
 
@@ -52,6 +48,10 @@ class EpochLost(RiverlogError):  # noqa: N818 - named for what it is
 
 class EpochUndecided(RiverlogError):  # noqa: N818 - named for what it is
     """The epoch could not be decided; nothing of it is visible, and running it again is safe."""
+
+
+class NameUsedBefore(RiverlogError):  # noqa: N818 - named for what it is
+    """A `writeId` that names another write already."""
 
 
 class CheckpointRewound(RiverlogError):  # noqa: N818 - named for what it is
@@ -76,7 +76,27 @@ class EpochCommit:
     def commit(self) -> None:
         if not any(each.written or each.is_skipped for each in self.messages):
             return
-        self.fence()
+        if not self._goes_on():
+            self.fence()
+            if self._is_over():
+                return
+            self.finish_before()
+        self.decide()
+        self.finish(self._written)
+        self.sweep()
+        keep_decider(self.decider)
+
+    def _goes_on(self) -> bool:
+        """Whether this process decided the epoch before, of the same run: then all is known and ended.
+
+        Should another driver have taken over since, it has fenced this one, and the decision fails.
+        """
+        if self.is_stream and not any(each.is_skipped for each in self.messages):
+            self._decider = kept_decider(self.cluster, self.identity, self.run, self.epoch)
+        return self._decider is not None
+
+    def _is_over(self) -> bool:
+        """Whether the epoch was decided before; it is ended then."""
         decided = self.decider.log.newest
         if decided is not None and decided.epoch > self.epoch:
             self._abort_own()
@@ -87,13 +107,10 @@ class EpochCommit:
             )
         if decided is not None and decided.epoch == self.epoch:
             self._repeat(decided)
-            return
+            return True
         if any(each.is_skipped for each in self.messages):
             raise EpochUndecided(f"{self._named} was found decided by a task and is not; run it again")
-        self.finish_before()
-        self.decide()
-        self.finish(self._written)
-        self.sweep()
+        return False
 
     def abort(self, *, tasks_end_within_s: float = 0.0) -> None:
         """End what this run has left, unless it was decided; also what tasks leave that are being killed."""
@@ -176,7 +193,8 @@ class EpochCommit:
     # What they are made of.
 
     def decision(self) -> Decision:
-        return Decision(self.identity, self.epoch, self.run, self._written)
+        contents = None if self.is_stream else self._contents
+        return Decision(self.identity, self.epoch, self.run, self._written, contents)
 
     @property
     def decider(self) -> Decider:
@@ -197,6 +215,29 @@ class EpochCommit:
     def _written(self) -> tuple[Written, ...]:
         return tuple(each.written for each in self.messages if each.written is not None)
 
+    @property
+    def _contents(self) -> Contents:
+        topics = frozenset().union(*(each.rows.topics for each in self.messages))
+        return Contents(sum(each.rows.count for each in self.messages), topics)
+
+    def _compare(self, before: Contents) -> None:
+        """A write of a name that was used is passed over; somebody may have meant another one by it."""
+        now = self._contents
+        if others := sorted(now.topics - before.topics):
+            raise NameUsedBefore(
+                f"{self._named} was done before, with rows for {', '.join(sorted(before.topics))}; "
+                f"this one has rows for {', '.join(others)}. Nothing was written: give another writeId to "
+                "what is another write"
+            )
+        if now.record_count != before.record_count:
+            _log.warning(
+                "%s was done before, with %d rows; this time it has %d, of which none was written. "
+                "Give another writeId to what is another write",
+                self._named,
+                before.record_count,
+                now.record_count,
+            )
+
     def _repeat(self, decided: Decision) -> None:
         """The epoch is decided: end it, and drop what was written again."""
         if decided.run == self.run or not self._written or not self.is_stream:
@@ -204,6 +245,8 @@ class EpochCommit:
             self.finish(decided.transactions)
             if not self._written:
                 self.sweep()
+            if decided.run != self.run and decided.contents is not None:
+                self._compare(decided.contents)
             return
         self._abort_own()
         raise DriverFenced(
@@ -245,7 +288,7 @@ class EpochCommit:
             _log.warning("the broker cannot list transactions; those of tasks that were killed time out")
             return
         for name in sorted(found):
-            abort_whoever_writes(self.cluster, name)
+            fence_and_abort(self.cluster, name)
         if found:
             _log.warning("aborted %d transactions that tasks of %s had left open", len(found), self._named)
 

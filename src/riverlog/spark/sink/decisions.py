@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from riverlog.client.cluster import MOVED, BrokerRefused, ClientSettings, Cluster
-from riverlog.client.new_batch import NewBatch
-from riverlog.client.transactions import Dialect, Producer, TransactionEndedOtherwise, end, take_over
+from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster
+from riverlog.client.core.new_batch import NewBatch
+from riverlog.client.transaction_dialect import Dialect
+from riverlog.client.transactions import TransactionEndedOtherwise, end, take_over
 from riverlog.client.writing import BatchWriter, Transactional, WriterFenced
 from riverlog.model.disk import FileSlice, ReadableBuffer
 from riverlog.model.errors import ErrorCode, RiverlogError
+from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.records.batch import HEADER_BYTES, BatchHeader, walk
 from riverlog.records.builder import ControlType, build_batch
 from riverlog.records.compression import Codec
@@ -60,7 +62,13 @@ class Written:
     """A transaction that a task has left open: all that it takes to end it."""
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerIdAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    record_count: int
+    topics: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class Decision:
     run: str
     """Which run of the query decided; its later epochs begin only when all of this is ended."""
     transactions: tuple[Written, ...]
+    contents: Contents | None = None
+    """Of a named write, to tell whether somebody has used its name for another one."""
 
 
 class DriverFenced(RiverlogError):  # noqa: N818 - named for what it is
@@ -161,7 +171,7 @@ class DecisionLog:
         def code_of(data: PartitionData) -> int:
             return 0 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE else data.error_code
 
-        return self.cluster.retrying(attempt, code_of, doing="decisions of Spark queries", retry_on=MOVED)
+        return self.cluster.retrying(attempt, code_of, doing="decisions of Spark queries")
 
     @property
     def _partition(self) -> int:
@@ -187,20 +197,26 @@ class DecisionLog:
                 self._undecided[header.producer_id] = record.value
 
 
-_known: dict[tuple[int, ClientSettings, UUID | None, str], DecisionLog] = {}
+_known: dict[tuple[int, ClientSettings, str], tuple[UUID | None, DecisionLog]] = {}
 _KNOWN_MAX: Final = 256
 
 
-def decision_log(cluster: Cluster, identity: str) -> DecisionLog | None:
-    """The log as far as this process has read it before; None while there is no topic of decisions."""
-    view = cluster.topics([TOPIC])[TOPIC]
-    if view.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return None
-    # The process is part of the key because workers are forked; the topic, because it may be another one.
-    key = (os.getpid(), cluster.settings, view.topic_id, identity)
-    log = _known.pop(key, None) or DecisionLog(cluster, identity)
+def decision_log(cluster: Cluster, identity: str, *, is_same_topic: bool = False) -> DecisionLog | None:
+    """The log as far as this process has read it before; None while there is no topic of decisions.
+
+    `is_same_topic`: nobody has deleted the topic since the last call, so that it need not be looked at.
+    """
+    # The process is part of the key because workers are forked.
+    key = (os.getpid(), cluster.settings, identity)
+    topic_id, log = _known.pop(key, (None, None))
+    if log is None or not is_same_topic:
+        view = cluster.topics([TOPIC])[TOPIC]
+        if view.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return None
+        if log is None or topic_id != view.topic_id:
+            topic_id, log = view.topic_id, DecisionLog(cluster, identity)
     log.cluster = cluster
-    _known[key] = log
+    _known[key] = topic_id, log
     while len(_known) > _KNOWN_MAX:
         del _known[next(iter(_known))]
     return log
@@ -217,7 +233,7 @@ class Decider:
     cluster: Cluster
     dialect: Dialect
     log: DecisionLog
-    producer: Producer
+    producer: ProducerIdAndEpoch
 
     @classmethod
     def take(cls, cluster: Cluster, dialect: Dialect, log: DecisionLog) -> "Decider":
@@ -242,18 +258,16 @@ class Decider:
     def put(self, value: bytes | None) -> None:
         """Write the record; it counts when it is concluded."""
         transactional = Transactional(driver_id(self.log.identity), self.dialect)
-        writer = BatchWriter(self.cluster, self.producer, transactional)
         try:
-            writer.write([self._batch(value)])
-            writer.flush()
+            BatchWriter(self.cluster, self.producer, transactional).write_alone(self._batch(value))
         except WriterFenced as error:
             raise self._fenced() from error
-        finally:
-            writer.close()
 
     def conclude(self) -> None:
         try:
-            end(self.cluster, driver_id(self.log.identity), self.producer, self.dialect, commit=True)
+            self.producer = end(
+                self.cluster, driver_id(self.log.identity), self.producer, self.dialect, commit=True
+            )
         except TransactionEndedOtherwise as error:
             raise self._fenced() from error
 
@@ -270,6 +284,10 @@ class Decider:
 
 def encode(decision: Decision) -> bytes:
     prefix = task_prefix(decision.identity)
+    contents = decision.contents
+    described = (
+        {} if contents is None else {"records": contents.record_count, "topics": sorted(contents.topics)}
+    )
     return json.dumps(
         {
             "format": _FORMAT,
@@ -283,6 +301,7 @@ def encode(decision: Decision) -> bytes:
                 ]
                 for each in decision.transactions
             ],
+            **described,
         },
         separators=(",", ":"),
     ).encode()
@@ -300,7 +319,8 @@ def decode(identity: str, value: bytes) -> Decision:
         fields["epoch"],
         fields["run"],
         tuple(
-            Written(prefix + name, Producer(producer_id, epoch))
+            Written(prefix + name, ProducerIdAndEpoch(producer_id, epoch))
             for name, producer_id, epoch in fields["transactions"]
         ),
+        Contents(fields["records"], frozenset(fields["topics"])) if "records" in fields else None,
     )

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from riverlog.client.cluster import ClientSettings, Cluster
-from riverlog.client.transactions import abort_whoever_writes, describe, dialect_of, end, list_open
+from riverlog.client.open_transactions import describe, list_open
+from riverlog.client.transaction_dialect import dialect_of
+from riverlog.client.transactions import end, fence_and_abort
 from riverlog.spark.connection import BOOTSTRAP, connection_of
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S
 from riverlog.spark.sink.decisions import PREFIX, Decider, create_topic, decision_log, task_prefix
@@ -66,5 +68,5 @@ def end_leftovers(client: ClientSettings, identity: str) -> Leftovers:
                 committed.append(each.transactional_id)
         aborted = sorted(list_open(cluster, task_prefix(identity)) - set(committed))
         for name in aborted:
-            abort_whoever_writes(cluster, name)
+            fence_and_abort(cluster, name)
         return Leftovers(tuple(committed), tuple(aborted))

@@ -19,9 +19,10 @@ from pyspark.sql.types import (
 )
 
 from riverlog.client.cluster import ClientSettings
-from riverlog.client.writing import IN_FLIGHT_MAX, WriteSettings
+from riverlog.client.core.producing import IN_FLIGHT_MAX
+from riverlog.client.writing import WriteSettings
 from riverlog.records.compression import Codec
-from riverlog.spark.connection import Connection, OptionError, connection_of, whole_number
+from riverlog.spark.connection import Connection, OptionError, check_names, connection_of, whole_number
 
 KAFKA_KEYS: Final = frozenset(
     {
@@ -46,6 +47,7 @@ _RECORD_BYTES_MAX: Final = 1_048_576
 _GUARANTEE: Final = "deliveryGuarantee"
 _ACCEPTED: Final = "acceptLostEpoch"
 _CHECKPOINT: Final = "checkpointlocation"
+_NAMES: Final = ("topic", _GUARANTEE, "writeId", _ACCEPTED, "checkpointLocation")
 _TAG_LETTERS: Final = 10
 _LEVELS: Final = {Codec.GZIP: "gzip", Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
 _ALL_ACKS: Final = ("all", "-1")
@@ -80,6 +82,7 @@ class SinkOptions:
 
 def sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     lower = {key.lower(): value for key, value in options.items()}
+    check_names(lower, _NAMES, "sink")
     connection = connection_of(lower, KAFKA_KEYS)
     guarantee = _guarantee(lower)
     write_id = lower.get("writeid")

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from riverlog.client.new_batch import NewBatch
+from riverlog.client.core.new_batch import NewBatch
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import HEADER_BYTES
 from riverlog.records.compression import Codec, compress

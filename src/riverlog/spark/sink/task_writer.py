@@ -15,17 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from riverlog.client.cluster import BrokerRefused, Cluster
-from riverlog.client.transactions import (
-    Dialect,
-    begin_longest,
-    describe,
-    dialect_of,
-    end,
-    idempotent_producer,
-)
+from riverlog.client.open_transactions import describe
+from riverlog.client.transaction_dialect import Dialect, dialect_of
+from riverlog.client.transactions import begin_with_longest_timeout, end, idempotent_producer
 from riverlog.client.writing import BatchWriter, Transactional
 from riverlog.model.errors import ErrorCode, RiverlogError
-from riverlog.spark.sink.columns import RowBatch
+from riverlog.spark.kept_clusters import kept_cluster
+from riverlog.spark.sink.columns import RowBatch, topics_of
 from riverlog.spark.sink.decisions import Written, decision_log, driver_id
 from riverlog.spark.sink.options import SinkOptions
 from riverlog.spark.sink.placement import Placement, RowRefused
@@ -34,6 +30,14 @@ from riverlog.spark.sink.slots import is_first_epoch, take_transactional_id
 from riverlog.spark.sink.topics import partition_count
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSeen:
+    """How many rows, and for which topics."""
+
+    count: int = 0
+    topics: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class TaskWrote(WriterCommitMessage):
     """None where there was nothing to write."""
     is_skipped: bool
     """The epoch was decided already."""
-    record_count: int
+    rows: RowsSeen
     partition: int
     attempt: int
 
@@ -78,30 +82,23 @@ class Task:
         context = _context()
         return cls(identity, run, 0, context.partitionId(), context.attemptNumber(), may_be_repeated)
 
-    def wrote(self, written: Written | None, record_count: int, *, is_skipped: bool = False) -> TaskWrote:
+    def wrote(self, written: Written | None, rows: RowsSeen, *, is_skipped: bool = False) -> TaskWrote:
         return TaskWrote(
-            self.identity,
-            self.run,
-            self.epoch,
-            written,
-            is_skipped,
-            record_count,
-            self.partition,
-            self.attempt,
+            self.identity, self.run, self.epoch, written, is_skipped, rows, self.partition, self.attempt
         )
 
 
 def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
-    with Cluster(options.client) as cluster:
+    with kept_cluster(options.client) as cluster:
         if (
             task.may_be_repeated
             and is_first_epoch(task.identity, task.run, task.epoch)
             and _is_decided(cluster, task, None)
         ):
-            return task.wrote(None, 0, is_skipped=True)
+            return task.wrote(None, _passed_over(options, rows), is_skipped=True)
         opened = _OpenTransaction(cluster, options, task)
         try:
-            count = _write(cluster, options, rows, task.partition, opened.writer)
+            seen = _write(cluster, options, rows, task.partition, opened.writer)
         except BaseException:
             opened.abort()
             raise
@@ -110,22 +107,22 @@ def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch
         written = opened.written
         if written is not None and _is_decided(cluster, task, written):
             opened.abort()
-            return task.wrote(None, 0, is_skipped=True)
+            return task.wrote(None, seen, is_skipped=True)
         if written is not None and _is_given_up(cluster, task):
             opened.abort()
             raise RiverlogError(f"the write {task.identity} was given up before this task of it had ended")
-        return task.wrote(written, count)
+        return task.wrote(written, seen)
 
 
 def write_at_least_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
-    with Cluster(options.client) as cluster:
+    with kept_cluster(options.client) as cluster:
         producer = idempotent_producer(cluster) if options.is_idempotent else None
         writer = BatchWriter(cluster, producer, settings=options.writing)
         try:
-            count = _write(cluster, options, rows, task.partition, lambda: writer)
+            seen = _write(cluster, options, rows, task.partition, lambda: writer)
         finally:
             writer.close()
-        return task.wrote(None, count)
+        return task.wrote(None, seen)
 
 
 class _OpenTransaction:
@@ -142,7 +139,9 @@ class _OpenTransaction:
             task = self._task
             name = take_transactional_id(task.identity, task.run, task.epoch, self._options.tag)
             dialect = dialect_of(self._cluster)
-            producer, _ = begin_longest(self._cluster, name, dialect, self._options.transaction_timeout_ms)
+            producer, _ = begin_with_longest_timeout(
+                self._cluster, name, dialect, self._options.transaction_timeout_ms
+            )
             writer = BatchWriter(self._cluster, producer, Transactional(name, dialect), self._options.writing)
             self._begun = (writer, Written(name, producer), dialect)
         return self._begun[0]
@@ -174,21 +173,23 @@ def _write(
     rows: Iterable[RowBatch],
     partition: int,
     writer_of: Callable[[], BatchWriter],
-) -> int:
-    """How many rows were written, all of them for good."""
+) -> RowsSeen:
+    """What was written, all of it for good."""
     settings = EncodeSettings(
         options.topic, options.batch_bytes, options.record_bytes_max, options.codec, options.level
     )
     placement = Placement(lambda topic: partition_count(cluster, topic), turn=partition)
     encoder = RowEncoder(settings, placement)
     writer: BatchWriter | None = None
+    topics: set[str] = set()
     try:
         for batch in rows:
             for group in encoder.encode(batch):
                 writer = writer_of()
                 writer.write(group)
+                topics.update(each.topic for each in group)
         if writer is None:
-            return 0
+            return RowsSeen()
         writer.flush()
     except BrokerRefused as refusal:
         if refusal.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
@@ -196,7 +197,19 @@ def _write(
                 f"{refusal}; lower kafka.batch.size, or raise the topic's max.message.bytes"
             ) from refusal
         raise
-    return writer.records_written
+    return RowsSeen(writer.records_written, frozenset(topics))
+
+
+def _passed_over(options: SinkOptions, rows: Iterable[RowBatch]) -> RowsSeen:
+    """What would have been written by a named write; an epoch of a stream is what it was before."""
+    if options.write_id is None:
+        return RowsSeen()
+    count = 0
+    topics: set[str] = set()
+    for batch in rows:
+        count += batch.num_rows
+        topics.update([options.topic] if options.topic is not None else topics_of(batch))
+    return RowsSeen(count, frozenset(topics))
 
 
 def _is_given_up(cluster: Cluster, task: Task) -> bool:
@@ -211,7 +224,7 @@ def _is_given_up(cluster: Cluster, task: Task) -> bool:
 
 def _is_decided(cluster: Cluster, task: Task, written: Written | None) -> bool:
     """Whether the epoch is decided, or a later one, without what is written here."""
-    log = decision_log(cluster, task.identity)
+    log = decision_log(cluster, task.identity, is_same_topic=written is not None)
     decision = None if log is None else log.refresh()
     if decision is None or decision.epoch < task.epoch:
         return False

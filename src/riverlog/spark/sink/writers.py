@@ -17,6 +17,8 @@ from pyspark.sql.datasource import (
 
 from riverlog.client.cluster import Cluster
 from riverlog.model.errors import RiverlogError
+from riverlog.spark.kept_clusters import kept_cluster
+from riverlog.spark.plain_errors import plainly
 from riverlog.spark.sink.columns import RowBatch
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.leftovers import abort_stopped
@@ -32,12 +34,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
+    @plainly
     def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
         task = Task.of_stream()
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return write_at_least_once(self._options, task, iterator)
         return write_exactly_once(self._options, task, iterator)
 
+    @plainly
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
@@ -45,15 +49,16 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if len(told) != len(messages):
             raise RiverlogError(f"epoch {batchId}: a task has not told what it wrote; run the epoch again")
         if told:
-            with Cluster(self._options.client) as cluster:
+            with kept_cluster(self._options.client) as cluster:
                 self._commit_of(cluster, told, batchId).commit()
 
+    @plainly
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         told = _told(messages)
         if told:
-            with Cluster(self._options.client) as cluster:
+            with kept_cluster(self._options.client) as cluster:
                 self._commit_of(cluster, told, batchId).abort()
         # No task has told which query this is when it was stopped early. What this does not find, the next
         # commit of the query does.
@@ -87,6 +92,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._run = uuid.uuid4().hex
         self._identity = f"write-{options.write_id or self._run}"
 
+    @plainly
     def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
         is_named = self._options.write_id is not None
         task = Task.of_batch(self._identity, self._run, may_be_repeated=is_named)
@@ -94,22 +100,24 @@ class BatchWriter(DataSourceArrowWriter):
             return write_at_least_once(self._options, task, iterator)
         return write_exactly_once(self._options, task, iterator)
 
+    @plainly
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         told = _told(messages)
         if len(told) != len(messages):
             raise RiverlogError(f"write {self._identity}: a task has not told what it wrote; run it again")
-        with Cluster(self._options.client) as cluster:
+        with kept_cluster(self._options.client) as cluster:
             commit = self.commit_class(cluster, self._identity, self._run, 0, told, is_stream=False)
             commit.commit()
             if self._options.write_id is None:
                 commit.forget()
 
+    @plainly
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        with Cluster(self._options.client) as cluster:
+        with kept_cluster(self._options.client) as cluster:
             commit = self.commit_class(
                 cluster, self._identity, self._run, 0, _told(messages), is_stream=False
             )

@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from riverlog.client.reading import FetchedBatch
 from riverlog.model.ids import TopicPartition
 from riverlog.records.batch import CorruptBatch
 from riverlog.records.record import native_record_list, records_of
-from riverlog.spark.source.push_down import Bounds
 
 ArrowBatch: TypeAlias = Any
 ArrowSchema: TypeAlias = Any
@@ -23,7 +21,6 @@ ArrowSchema: TypeAlias = Any
 ROWS_MAX: Final = 20_000
 BYTES_MAX: Final = 4 * 1024 * 1024
 _APPEND_TIME: Final = 1
-_ANY_TIME: Final = Bounds()
 
 
 class _Row(NamedTuple):
@@ -39,14 +36,11 @@ class _Row(NamedTuple):
 class ArrowBatches:
     """Collects rows of one partition; `schema` is that of the source, with or without headers."""
 
-    def __init__(
-        self, at: TopicPartition, schema: ArrowSchema, end: int, times_us: Bounds = _ANY_TIME
-    ) -> None:
+    def __init__(self, at: TopicPartition, schema: ArrowSchema, end: int) -> None:
         self._at = at
         self._schema = schema
         self._with_headers = "headers" in schema.names
         self._end = end
-        self._times_us = times_us
         self._rows: list[Any] = []
         self._types: list[tuple[int, int]] = []
         self._size = 0
@@ -54,8 +48,6 @@ class ArrowBatches:
     def add(self, batch: FetchedBatch, first: int) -> Iterator[ArrowBatch]:
         """The Arrow batches that are full with it; records before offset `first` are not wanted."""
         header = batch.header
-        if self._times_us.first is not None and header.max_timestamp_ms * 1000 < self._times_us.first:
-            return
         rows = _decoded(batch)
         if header.base_offset < first or header.next_offset > self._end:
             rows = [row for row in rows if first <= row.offset < self._end]
@@ -71,11 +63,7 @@ class ArrowBatches:
         types = _timestamp_types(self._types)
         self._types, self._size = [], 0
         for first in range(0, len(rows), ROWS_MAX):
-            made = self._arrow(rows[first : first + ROWS_MAX], types.slice(first, ROWS_MAX))
-            if self._times_us != _ANY_TIME:
-                made = _between(made, self._times_us)
-            if made.num_rows:
-                yield made
+            yield self._arrow(rows[first : first + ROWS_MAX], types.slice(first, ROWS_MAX))
 
     def _arrow(self, rows: list[Any], types: Any) -> ArrowBatch:
         count = len(rows)
@@ -125,13 +113,3 @@ def _headers(rows: list[Sequence[tuple[str, bytes | None]]], kind: Any) -> Any:
     return pa.array(
         [[{"key": key, "value": value} for key, value in row] if row else None for row in rows], kind
     )
-
-
-def _between(batch: ArrowBatch, times_us: Bounds) -> ArrowBatch:
-    microseconds = batch.column("timestamp").cast(pa.int64())
-    wanted = pc.is_valid(microseconds)
-    if times_us.first is not None:
-        wanted = pc.and_(wanted, pc.greater_equal(microseconds, times_us.first))
-    if times_us.end is not None:
-        wanted = pc.and_(wanted, pc.less(microseconds, times_us.end))
-    return batch.filter(wanted)

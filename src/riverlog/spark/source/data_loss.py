@@ -1,7 +1,11 @@
 """Records that a read was to give and that are gone."""
 
+import logging
+
 from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
 
 
 class DataLoss(RiverlogError):  # noqa: N818 - named for what it is
@@ -15,4 +19,22 @@ class DataLoss(RiverlogError):  # noqa: N818 - named for what it is
         super().__init__(
             f"data loss: {offsets} of partition {at.partition} of topic {at.topic} cannot be read: {why}; "
             "set option failOnDataLoss to false to go on without them"
+        )
+
+
+def tell_loss(loss: DataLoss, *, is_allowed: bool) -> None:
+    """An error, or a warning where the user has set failOnDataLoss to false."""
+    if not is_allowed:
+        raise loss from None
+    _log.warning("%s", loss)
+
+
+class BackwardRange(RiverlogError):  # noqa: N818 - named for what it is
+    """A batch read that begins after its own end."""
+
+    def __init__(self, at: TopicPartition, start: int, end: int) -> None:
+        super().__init__(
+            f"the batch would begin at offset {start} of partition {at.partition} of topic {at.topic}, after "
+            f"its end at {end}, which is the end of the log unless you gave another; correct where the batch "
+            "begins or ends"
         )

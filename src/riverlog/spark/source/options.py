@@ -4,7 +4,6 @@ Pure. What is wrong is an `OptionError` of one line that names the option and wh
 serve a batch read and a stream; each of the two refuses or warns about what only the other one knows.
 """
 
-import difflib
 import logging
 import re
 from collections.abc import Mapping
@@ -14,13 +13,14 @@ from typing import Final
 from riverlog.client.reading import ReadSettings
 from riverlog.model.ids import TopicPartition
 from riverlog.spark.connection import (
-    PREFIX,
     Connection,
     OptionError,
+    check_names,
     connection_of,
     true_or_false,
     whole_number,
 )
+from riverlog.spark.source.java_pattern import PatternError, topic_matcher
 from riverlog.spark.source.places import (
     EARLIEST_NUMBER,
     LATEST_NUMBER,
@@ -156,14 +156,7 @@ class _Given:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.all = {name.lower(): value for name, value in given.items()}
-        known = {name.lower(): name for name in _NAMES}
-        for name in self.all:
-            if name.startswith(PREFIX) or name in known:
-                continue
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-            if close:
-                raise OptionError(name, "is not known", f"did you mean {known[close[0]]}?")
-            _log.warning("option %s has no effect: the riverlog source does not know it", name)
+        check_names(self.all, _NAMES, "source")
 
     def get(self, name: str) -> str | None:
         return self.all.get(name.lower())
@@ -239,8 +232,8 @@ def _subscribe(text: str) -> Subscribe:
 
 def _subscribe_pattern(text: str) -> SubscribePattern:
     try:
-        re.compile(text)
-    except re.error as error:
+        topic_matcher(text)
+    except PatternError as error:
         raise OptionError("subscribePattern", f"{text!r} is no pattern: {error}", "correct it") from None
     if not text.strip():
         raise OptionError("subscribePattern", "is empty", "give a regular expression for topic names")

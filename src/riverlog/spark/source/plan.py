@@ -11,11 +11,23 @@ from riverlog.model.ids import TopicPartition
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where a stream stands before its first batch."""
+
+    offsets: Mapping[TopicPartition, int]
+    topic_ids: Mapping[str, UUID | None]
+    is_restart: bool
+    """The position comes from a checkpoint, so there has been a run before this one."""
+    loss_is_allowed: bool
+
+
+@dataclass(frozen=True)
 class Introduction:
     """What a task needs to tell a stream's reader under which name the query runs."""
 
     token: str
     group_prefix: str
+    standing: Standing
 
 
 @dataclass(frozen=True)
@@ -49,22 +61,33 @@ def plan_splits(
 ) -> list[Split]:
     """One for each range, or more, so that there are about `min_partitions` and none is too large."""
     ranges = [each for each in ranges if each.size]
+    parts = part_counts(ranges, min_partitions, max_records)
+    return [
+        Split(each.at, start, end, topic_ids.get(each.at.topic))
+        for each in ranges
+        for start, end in cut(each, parts[each.at])
+    ]
+
+
+def part_counts(
+    ranges: list[Range], min_partitions: int | None, max_records: int | None
+) -> dict[TopicPartition, int]:
+    """Into how many pieces each range is cut that is not empty."""
+    ranges = [each for each in ranges if each.size]
     total = sum(each.size for each in ranges)
-    splits = []
+    counts = {}
     for each in ranges:
         parts = 1
         if min_partitions is not None and len(ranges) < min_partitions:
             parts = max(1, round(each.size * min_partitions / total))
         if max_records is not None:
             parts = max(parts, -(-each.size // max_records))
-        splits += [
-            Split(each.at, start, end, topic_ids.get(each.at.topic)) for start, end in _cut(each, parts)
-        ]
-    return splits
+        counts[each.at] = parts
+    return counts
 
 
-def _cut(whole: Range, parts: int) -> list[tuple[int, int]]:
-    parts = min(parts, whole.size)
+def cut(whole: Range, parts: int) -> list[tuple[int, int]]:
+    parts = max(1, min(parts, whole.size))
     cuts = [whole.start + whole.size * part // parts for part in range(parts + 1)]
     return list(pairwise(cuts))
 

@@ -1,15 +1,16 @@
 """Places that options name, found in the cluster: which partitions there are, and which offsets are meant."""
 
-import re
 from collections.abc import Collection, Mapping
 from typing import assert_never
 from uuid import UUID
 
-from riverlog.client.cluster import Cluster, TopicView
+from riverlog.client.cluster import Cluster
+from riverlog.client.core.metadata import KnownTopic
 from riverlog.client.offsets import EARLIEST, LATEST, committed_offsets, list_offsets
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.ids import TopicPartition
 from riverlog.spark.connection import OptionError
+from riverlog.spark.source.java_pattern import topic_matcher
 from riverlog.spark.source.options import Assign, Selection, SourceOptions, Subscribe, SubscribePattern
 from riverlog.spark.source.places import (
     EARLIEST_NUMBER,
@@ -43,7 +44,7 @@ def select(cluster: Cluster, selection: Selection) -> Selected:
         case Subscribe(topics):
             views = cluster.topics(topics)
         case SubscribePattern(pattern):
-            matches = re.compile(pattern).fullmatch
+            matches = topic_matcher(pattern)
             views = {
                 name: view
                 for name, view in cluster.topics().items()
@@ -78,6 +79,17 @@ def require_all(selected: Selected, selection: Selection) -> None:
             pass
 
 
+def option_without(selection: Selection, at: TopicPartition) -> str | None:
+    """The option that has chosen something else, when the partition is none of what it asks for."""
+    match selection:
+        case Subscribe(topics):
+            return None if at.topic in topics else "subscribe"
+        case SubscribePattern(pattern):
+            return None if topic_matcher(pattern)(at.topic) else "subscribePattern"
+        case Assign(assigned):
+            return None if at in assigned else "assign"
+
+
 def earliest(cluster: Cluster, partitions: Collection[TopicPartition]) -> Offsets:
     return _listed(cluster, dict.fromkeys(partitions, EARLIEST), read_committed=False)
 
@@ -87,9 +99,17 @@ def latest(cluster: Cluster, partitions: Collection[TopicPartition], *, read_com
 
 
 def find(
-    cluster: Cluster, options: SourceOptions, place: Place, partitions: Collection[TopicPartition], side: str
+    cluster: Cluster,
+    options: SourceOptions,
+    place: Place,
+    partitions: Collection[TopicPartition],
+    selected: Collection[TopicPartition],
+    side: str,
 ) -> Offsets:
-    """The offset of each partition at the place; `side` is starting or ending."""
+    """The offset of each partition at the place; `side` is starting or ending.
+
+    `partitions` may be some of the selected ones. What the place says is checked against all of them.
+    """
     committed = options.reading.read_committed
     match place:
         case Earliest():
@@ -97,17 +117,17 @@ def find(
         case Latest():
             return latest(cluster, partitions, read_committed=committed)
         case AtOffsets(offsets):
-            _check_names(f"{side}Offsets", offsets, partitions)
+            _check_names(f"{side}Offsets", offsets, selected)
             return _specific(cluster, {at: offsets[at] for at in partitions}, committed)
         case AtTimestamp(timestamp_ms):
             option = f"{side}Timestamp"
             return _timed(cluster, options, dict.fromkeys(partitions, timestamp_ms), option)
         case AtTimestamps(timestamps):
             option = f"{side}OffsetsByTimestamp"
-            _check_names(option, timestamps, partitions)
+            _check_names(option, timestamps, selected)
             return _timed(cluster, options, {at: timestamps[at] for at in partitions}, option)
         case AtGroup(group):
-            return _of_group(cluster, group, partitions, f"{side}Offsets", committed)
+            return _of_group(cluster, group, partitions, selected, f"{side}Offsets", committed)
         case _:
             assert_never(place)
 
@@ -140,18 +160,24 @@ def _timed(
 
 
 def _of_group(
-    cluster: Cluster, group: str, partitions: Collection[TopicPartition], option: str, read_committed: bool
+    cluster: Cluster,
+    group: str,
+    partitions: Collection[TopicPartition],
+    selected: Collection[TopicPartition],
+    option: str,
+    read_committed: bool,
 ) -> Offsets:
     """A partition that the group has not committed is read from its earliest, or to its latest."""
-    found = committed_offsets(cluster, group, partitions)
-    if not found and partitions:
+    found = committed_offsets(cluster, group, selected)
+    if not found and selected:
         raise OptionError(
             option, f"consumer group {group} has committed nothing for these topics", "check the group's name"
         )
+    mine = {at: found[at] for at in partitions if at in found}
     without = [at for at in partitions if at not in found]
     if option.startswith("starting"):
-        return {**found, **earliest(cluster, without)}
-    return {**found, **latest(cluster, without, read_committed=read_committed)}
+        return {**mine, **earliest(cluster, without)}
+    return {**mine, **latest(cluster, without, read_committed=read_committed)}
 
 
 def _check_names(
@@ -173,7 +199,7 @@ def _listed(cluster: Cluster, timestamps: Mapping[TopicPartition, int], *, read_
     return {at: 0 if offset is None else offset for at, offset in found.items()}
 
 
-def _exists(view: TopicView) -> bool:
+def _exists(view: KnownTopic) -> bool:
     if view.error in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
         return True
     if view.error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):

@@ -5,7 +5,6 @@ allowed it, a warning and the rest.
 """
 
 import gc
-import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,26 +14,19 @@ from riverlog.client.cluster import Cluster
 from riverlog.client.offsets import EARLIEST, list_offsets
 from riverlog.client.reading import Fetched, OffsetGone, PartitionReader, TopicGone
 from riverlog.spark.source.arrow_batches import ArrowBatch, ArrowBatches, ArrowSchema
-from riverlog.spark.source.data_loss import DataLoss
+from riverlog.spark.source.data_loss import DataLoss, tell_loss
 from riverlog.spark.source.options import SourceOptions
 from riverlog.spark.source.plan import Split
-from riverlog.spark.source.progress_group import introduce
-from riverlog.spark.source.push_down import Bounds
-from riverlog.spark.source.running_query import running_query
 
 _COLLECT_AFTER_OBJECTS: Final = 500_000
-_ANY_TIME: Final = Bounds()
-_log = logging.getLogger(__name__)
 
 
 def read_split(
-    options: SourceOptions, schema: ArrowSchema, split: Split, times_us: Bounds = _ANY_TIME
+    cluster: Cluster, options: SourceOptions, schema: ArrowSchema, split: Split
 ) -> Iterator[ArrowBatch]:
-    with _rare_garbage_collection(), Cluster(options.connection.settings) as cluster:
-        if split.introduction is not None and (query := running_query()) is not None:
-            introduce(cluster, split, query)
+    with _rare_garbage_collection():
         reader = PartitionReader(cluster, split.at, options.reading, topic_id=split.topic_id)
-        arrow = ArrowBatches(split.at, schema, split.end, times_us)
+        arrow = ArrowBatches(split.at, schema, split.end)
         for fetched in _fetches(cluster, reader, options, split):
             for batch in fetched.batches:
                 yield from arrow.add(batch, fetched.first_offset)
@@ -89,6 +81,4 @@ def _after_loss(cluster: Cluster, options: SourceOptions, split: Split, offset: 
 
 
 def _lost(options: SourceOptions, loss: DataLoss) -> None:
-    if options.fail_on_data_loss:
-        raise loss from None
-    _log.warning("%s", loss)
+    tell_loss(loss, is_allowed=not options.fail_on_data_loss)

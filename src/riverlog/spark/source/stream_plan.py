@@ -5,24 +5,29 @@ what is remembered here only spares questions or finds what went wrong in betwee
 and are gone are data loss: an error, or a warning when the user has allowed it.
 """
 
-import logging
 import time
 from typing import Final
 from uuid import UUID, uuid4
 
 from riverlog.client.cluster import BrokerRefused, Cluster
 from riverlog.model.ids import TopicPartition
-from riverlog.spark.source.data_loss import DataLoss
+from riverlog.spark.source.data_loss import DataLoss, tell_loss
 from riverlog.spark.source.options import SourceOptions
 from riverlog.spark.source.places import Offsets
-from riverlog.spark.source.plan import Range, Split, limited, plan_splits
-from riverlog.spark.source.positions import Selected, earliest, find, latest, require_all, select
+from riverlog.spark.source.plan import Range, Split, Standing, limited, plan_splits
+from riverlog.spark.source.positions import (
+    Selected,
+    earliest,
+    find,
+    latest,
+    option_without,
+    require_all,
+    select,
+)
 from riverlog.spark.source.progress_group import ProgressGroup
 
 _LOOK_S: Final = 1.0
 """How often new and deleted topics and partitions are looked for."""
-
-_log = logging.getLogger(__name__)
 
 
 class StreamPlan:
@@ -34,14 +39,19 @@ class StreamPlan:
         self._topic_ids: dict[str, UUID | None] = {}
         self._first_offsets: Offsets = {}
         self._targets: Offsets | None = None
-        self._last_batch_at = time.monotonic()
+        self._last_batch_at: float | None = time.monotonic()
+        self._is_restart = True
         self._progress = ProgressGroup(cluster, options.group_id, options.group_prefix, str(uuid4()))
 
     def initial(self) -> Offsets:
         """Where a new query begins."""
+        self._is_restart = False
+        # Spark makes a batch of whatever a new query finds, so that one does not wait for more.
+        self._last_batch_at = None
         selected = self._look()
         require_all(selected, self._options.selection)
-        return find(self._cluster, self._options, self._options.starting, selected.partitions, "starting")
+        there = selected.partitions
+        return find(self._cluster, self._options, self._options.starting, there, there, "starting")
 
     def stop_at_present_ends(self) -> None:
         """From now on as if nothing more came."""
@@ -53,6 +63,7 @@ class StreamPlan:
 
     def next_end(self, start: Offsets, rows_min: int | None, rows_max: int | None) -> Offsets:
         """The end of the next batch, which is `start` when there is to be none."""
+        self._progress.check(self._standing(start, self._look_sometimes()))
         # Spark asks for more only when the batches up to here are done.
         self.finished(start)
         if self._targets is not None:
@@ -64,7 +75,15 @@ class StreamPlan:
             return start
         if waiting:
             self._last_batch_at = time.monotonic()
-        return ends if rows_max is None else limited(begins, ends, rows_max)
+        if rows_max is None or waiting <= rows_max:
+            return ends
+        return limited(self._past_gaps(begins, ends), ends, rows_max)
+
+    def _past_gaps(self, begins: Offsets, ends: Offsets) -> Offsets:
+        """Where the logs begin now, if that is later: what was deleted fills no batches."""
+        behind = [at for at, end in ends.items() if begins[at] < end]
+        there = earliest(self._cluster, behind)
+        return {**begins, **{at: min(max(begins[at], there[at]), ends[at]) for at in behind}}
 
     def splits(self, start: Offsets, end: Offsets) -> list[Split]:
         """One or more for each partition that has something between the two."""
@@ -75,14 +94,23 @@ class StreamPlan:
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
-        return self._progress.introduced(splits)
+        standing = self._standing(start, selected)
+        self._progress.check(standing)
+        return self._progress.introduced(splits, standing)
 
     def finished(self, offsets: Offsets) -> None:
         """All batches up to these offsets are done."""
-        self._progress.reached(offsets)
+        self._progress.reached(offsets, self._topic_ids)
+
+    def _standing(self, start: Offsets, selected: Selected) -> Standing:
+        there = {at: offset for at, offset in start.items() if at.topic in selected.topic_ids}
+        return Standing(
+            there, selected.topic_ids, self._is_restart, loss_is_allowed=not self._options.fail_on_data_loss
+        )
 
     def _has_waited_enough(self) -> bool:
-        return time.monotonic() - self._last_batch_at >= self._options.max_trigger_delay_s
+        waits_since = self._last_batch_at
+        return waits_since is None or time.monotonic() - waits_since >= self._options.max_trigger_delay_s
 
     def _ends(self) -> Offsets:
         """Of all partitions that there are."""
@@ -99,7 +127,7 @@ class StreamPlan:
     def _checked(self, start: Offsets, ends: Offsets) -> Offsets:
         """The ends, when nothing that `start` knows has gone or gone backwards."""
         for at in sorted(start.keys() - ends.keys()):
-            self._lost(DataLoss(at, start[at], None, "the partition is not there any more"))
+            self._lost(DataLoss(at, start[at], None, self._why_gone(at)))
         back = [at for at in ends if at in start and ends[at] < start[at]]
         # Where a stream of all records has been, one of committed records has to wait for the others.
         logs = latest(self._cluster, back, read_committed=False)
@@ -108,6 +136,12 @@ class StreamPlan:
                 self._lost(DataLoss(at, logs[at], start[at], f"the log now ends at {logs[at]}"))
         waiting = {at: start[at] for at in back if logs[at] >= start[at]}
         return {**ends, **waiting}
+
+    def _why_gone(self, at: TopicPartition) -> str:
+        option = option_without(self._options.selection, at)
+        if option is None:
+            return "the partition is not there any more"
+        return f"the checkpoint has it, but option {option} does not name it any more; put it back"
 
     def _first(self, at: TopicPartition) -> int:
         """Where a partition begins that the checkpoint does not know: new ones are read whole."""
@@ -120,7 +154,7 @@ class StreamPlan:
         for at in end:
             begin = start.get(at, 0)
             if at not in there and end[at] > begin:
-                self._lost(DataLoss(at, begin, end[at], "the partition is not there any more"))
+                self._lost(DataLoss(at, begin, end[at], self._why_gone(at)))
         begins = earliest(self._cluster, there)
         ranges = []
         for at in there:
@@ -156,6 +190,4 @@ class StreamPlan:
         self._lost(DataLoss(at, 0, None, "the topic was deleted and made anew"))
 
     def _lost(self, loss: DataLoss) -> None:
-        if self._options.fail_on_data_loss:
-            raise loss
-        _log.warning("%s", loss)
+        tell_loss(loss, is_allowed=not self._options.fail_on_data_loss)

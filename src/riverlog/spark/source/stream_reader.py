@@ -19,11 +19,14 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from riverlog.client.cluster import Cluster
+from riverlog.spark.kept_clusters import kept_cluster
 from riverlog.spark.plain_errors import plainly, plainly_each
 from riverlog.spark.source.arrow_batches import ArrowBatch
 from riverlog.spark.source.options import SourceOptions
 from riverlog.spark.source.places import OffsetJson, from_json, to_json
 from riverlog.spark.source.plan import Split
+from riverlog.spark.source.progress_group import introduce
+from riverlog.spark.source.running_query import running_query
 from riverlog.spark.source.split_reader import read_split
 from riverlog.spark.source.stream_plan import StreamPlan
 
@@ -76,8 +79,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @plainly_each
     def read(self, partition: InputPartition) -> Iterator[ArrowBatch]:
+        # Without splits Spark makes up a partition of its own.
         if isinstance(partition, Split):
-            yield from read_split(self._options, to_arrow_schema(self._schema, timezone="UTC"), partition)
+            with kept_cluster(self._options.connection.settings) as cluster:
+                if partition.introduction is not None and (query := running_query()) is not None:
+                    introduce(cluster, partition, query)
+                schema = to_arrow_schema(self._schema, timezone="UTC")
+                yield from read_split(cluster, self._options, schema, partition)
 
     @plainly
     def commit(self, end: OffsetJson) -> None:

@@ -17,8 +17,8 @@ from riverlog.records.retained import RecordShape, emptied, open_batch, retain, 
 from riverlog.storage.cleaning.offset_map import OffsetMap
 from riverlog.storage.cleaning.survivors import Survivors
 from riverlog.storage.cleaning.transactions import SeenTransactions
-from riverlog.storage.producer_state import end_marker
-from riverlog.storage.transaction_index import AbortedTransaction
+from riverlog.storage.files.transaction_index import AbortedTransaction
+from riverlog.storage.producers.state import ProducerStates, end_marker
 
 
 class LastRecord(NamedTuple):
@@ -26,6 +26,14 @@ class LastRecord(NamedTuple):
 
     data_offset: int | None
     epoch: int
+
+
+def last_records(producers: ProducerStates) -> dict[int, LastRecord]:
+    """Of those that may still write."""
+    return {
+        producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else None, entry.epoch)
+        for producer_id, entry in producers
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 Opened on the event loop and written in a thread: all files are open before the thread begins, so that a
 partition's directory may be renamed meanwhile. Never synced in part: `finish` writes and syncs everything,
-before `CleanableLog.replace_segments` puts the files in place.
+before `LogReplacement.replace_segments` puts the files in place.
 """
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import read_header
-from riverlog.storage import names
-from riverlog.storage.open_files import Files, LazyFile, OpenFiles
-from riverlog.storage.segment import Segment
-from riverlog.storage.transaction_index import AbortedTransaction
+from riverlog.storage.disk.open_files import Files, LazyFile, OpenFiles
+from riverlog.storage.files import names
+from riverlog.storage.files.transaction_index import AbortedTransaction
+from riverlog.storage.log.segment import Segment
 
 _FILES = 4
 
@@ -23,7 +23,7 @@ class CleanedSegment(Segment):
     def __init__(
         self, directory: str, base_offset: int, files: Files, *, now_ms: int, buffer_max: int
     ) -> None:
-        own = Files(files.disk, OpenFiles(_FILES))
+        own = files._replace(open_files=OpenFiles(_FILES))
         super().__init__(directory, base_offset, own, created_ms=now_ms)
         for suffix in names.SEGMENT_FILES:
             files.disk.unlink(self._path(suffix))
@@ -35,12 +35,13 @@ class CleanedSegment(Segment):
         self._buffer_max = buffer_max
         self._written = 0
 
-    def add(self, batch: ReadableBuffer, index_interval_bytes: int) -> int:
-        """Append a batch; returns how many bytes were written now."""
+    def add(self, batch: ReadableBuffer, index_interval_bytes: int) -> None:
+        """Append a batch."""
         header = read_header(batch)
         self._buffer += batch
-        self.note(header, header.last_offset, index_interval_bytes)
-        return self._write() if len(self._buffer) >= self._buffer_max else 0
+        self.account_for(header, header.last_offset, index_interval_bytes)
+        if len(self._buffer) >= self._buffer_max:
+            self._write()
 
     def finish(self, aborted: list[AbortedTransaction]) -> None:
         """Write what is left and make it all durable. Blocks."""
@@ -51,13 +52,11 @@ class CleanedSegment(Segment):
         for file in (self.log.get(), *self.open_indexes()):
             file.datasync()
 
-    def _write(self) -> int:
-        size = len(self._buffer)
-        if size:
+    def _write(self) -> None:
+        if self._buffer:
             self.log.get().pwrite(self._buffer, self._written)
-            self._written += size
+            self._written += len(self._buffer)
             self._buffer = bytearray()
-        return size
 
     def remove_files(self) -> None:
         """After a pass that came to nothing."""

@@ -5,14 +5,13 @@ that is younger than `min.compaction.lag.ms`.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.storage.cleanable_log import CleanableLog
-from riverlog.storage.index_files import OffsetIndex, TimeIndex
-from riverlog.storage.segment import Segment
-
-_RELATIVE_MAX: Final = 2**31 - 1
+from riverlog.storage.files.index_files import OffsetIndex, TimeIndex
+from riverlog.storage.log.appends import RELATIVE_OFFSET_MAX
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.segment import Segment
 
 
 class Cleanable(NamedTuple):
@@ -36,15 +35,15 @@ class Cleanable(NamedTuple):
         return self.is_overdue or self.dirty_ratio > config.min_cleanable_dirty_ratio
 
 
-def examine(log: CleanableLog, now_ms: int) -> Cleanable:
-    first_dirty = log.cleaned_offset
+def examine(log: Log, now_ms: int) -> Cleanable:
+    first_dirty = log.state.cleaned_offset
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
         first_dirty = log.log_start_offset
     closed = log.segments[:-1]
     end_offset = closed[0].base_offset if closed else first_dirty
     clean_bytes = dirty_bytes = 0
     dirty: list[Segment] = []
-    settled = log.settled_offset
+    settled = log.replacement.settled_offset
     youngest_ms = now_ms - log.config.min_compaction_lag_ms
     for segment in closed:
         if segment.next_offset > settled:
@@ -68,7 +67,7 @@ def _oldest_ms(segments: Iterable[Segment], now_ms: int) -> int:
     return min((first for first in firsts if first >= 0), default=now_ms)
 
 
-def segments_to_clean(log: CleanableLog, end_offset: int) -> list[Segment]:
+def segments_to_clean(log: Log, end_offset: int) -> list[Segment]:
     """Everything below: superseded records may be anywhere."""
     return [segment for segment in log.segments[:-1] if segment.base_offset < end_offset]
 
@@ -92,5 +91,5 @@ def _fits(group: list[Segment], config: LogConfig) -> bool:
         <= config.segment_index_bytes
         and sum(segment.time_index.count for segment in group) * TimeIndex.ENTRY_BYTES
         <= config.segment_index_bytes
-        and group[-1].next_offset - group[0].base_offset <= _RELATIVE_MAX
+        and group[-1].next_offset - group[0].base_offset <= RELATIVE_OFFSET_MAX
     )

@@ -1,6 +1,6 @@
 """Finishing, or forgetting, the replacement of segments by a cleaned one that a crash cut short.
 
-The renames are made in the order that `CleanableLog.replace_segments` keeps, and a file system keeps that
+The renames are made in the order that `LogReplacement.replace_segments` keeps, and a file system keeps that
 order too, so what is found says how far it came: a log file that is still `.cleaned` never stood for
 anything, nor do the indexes beside it; a log file that is `.swap` stands for the segments whose offsets it
 covers, of which some may be gone; after that only the names of indexes are left to do. Kafka leaves and
@@ -8,8 +8,8 @@ reads the same traces.
 """
 
 from riverlog.model.disk import Disk
-from riverlog.storage import names
-from riverlog.storage.batch_scan import walk_headers
+from riverlog.storage.files import names
+from riverlog.storage.log.batch_scan import Bounds, walk_headers
 
 
 def finish_replacements(directory: str, disk: Disk) -> None:
@@ -38,7 +38,7 @@ def _make_way(directory: str, disk: Disk, base: int) -> None:
     path = names.segment_path(directory, base, names.LOG + names.SWAP)
     file = disk.open(path)
     end = base + 1
-    for _, header in walk_headers(file, 0, file.size()):
+    for _, header in walk_headers(file, 0, Bounds(file.size(), base)):
         end = max(end, header.next_offset)
     for name in disk.list(directory):
         found = names.parse_segment_file(name)

@@ -9,8 +9,8 @@ import heapq
 from collections.abc import Iterable
 
 from riverlog.records.batch import BatchHeader
-from riverlog.storage.producer_state import EndMarker
-from riverlog.storage.transaction_index import AbortedTransaction
+from riverlog.storage.files.transaction_index import AbortedTransaction
+from riverlog.storage.producers.state import EndMarker
 
 
 class SeenTransactions:

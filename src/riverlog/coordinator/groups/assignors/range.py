@@ -1,7 +1,7 @@
 """The `range` assignor: each topic is cut into consecutive ranges, one for each member that subscribes to it.
 
 Members stand in a fixed order (static ones first, by instance id, then by member id), so the same range of
-each co-partitioned topic goes to the same member. When members come and go the ranges are cut anew.
+each co-partitioned topic goes to the same member. When members come and go the ranges are computed again.
 """
 
 from collections.abc import Mapping

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from riverlog.coordinator.groups.assignors.subscribers import Assignment, Subscriber, in_order
 
-Partition = tuple[UUID, int]
-Held = dict[str, set[Partition]]
+TopicIdPartition = tuple[UUID, int]
+Held = dict[str, set[TopicIdPartition]]
 
 
 def assign_uniformly(
@@ -37,7 +37,7 @@ def assign_uniformly(
 
 def _what_may_stay(members: Mapping[str, Subscriber], partitions: Mapping[UUID, int]) -> Held:
     held: Held = {}
-    taken: set[Partition] = set()
+    taken: set[TopicIdPartition] = set()
     for member_id, member in members.items():
         kept = {
             (topic, index)
@@ -51,8 +51,8 @@ def _what_may_stay(members: Mapping[str, Subscriber], partitions: Mapping[UUID, 
     return held
 
 
-def _share_alike(held: Held, free: list[Partition]) -> None:
-    """Everybody reads the same: a quota for each, and those who have more already get the odd ones."""
+def _share_alike(held: Held, free: list[TopicIdPartition]) -> None:
+    """All members read the same: a quota for each, and those that have more already get the odd ones."""
     if not held:
         return
     total = len(free) + sum(map(len, held.values()))
@@ -71,7 +71,9 @@ def _share_alike(held: Held, free: list[Partition]) -> None:
             kept.add(next(waiting))
 
 
-def _share_by_subscription(held: Held, free: list[Partition], members: Mapping[str, Subscriber]) -> None:
+def _share_by_subscription(
+    held: Held, free: list[TopicIdPartition], members: Mapping[str, Subscriber]
+) -> None:
     readers: dict[UUID, list[str]] = {}
     for member_id, member in members.items():
         for topic in member.topics:
@@ -106,7 +108,7 @@ def _poorest(held: Held, readers: Iterable[str]) -> str:
     return min(readers, key=lambda member_id: len(held[member_id]))
 
 
-def _by_topic(kept: set[Partition]) -> Assignment:
+def _by_topic(kept: set[TopicIdPartition]) -> Assignment:
     by_topic: dict[UUID, list[int]] = {}
     for topic, index in sorted(kept):
         by_topic.setdefault(topic, []).append(index)

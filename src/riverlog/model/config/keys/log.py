@@ -61,7 +61,7 @@ log.message.timestamp.after.max.ms  long  3600000  >=0  medium  cluster-wide  wo
 message.max.bytes  int  1048588  >=0  high  cluster-wide  works
     Largest batch of records that is accepted, after compression.
 compression.type  string  producer  uncompressed|zstd|lz4|snappy|gzip|producer  high  cluster-wide  works
-    How batches are stored: as the producer sent them, or compressed anew by the broker in the given way.
+    How batches are stored: as the producer sent them, or compressed by the broker in the given way.
 compression.gzip.level  int  -1  1..9|-1  medium  cluster-wide  works
     Effort of gzip where the broker compresses; -1 is the library's own choice.
 compression.lz4.level  int  9  1..17  medium  cluster-wide  works

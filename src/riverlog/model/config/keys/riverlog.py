@@ -10,6 +10,9 @@ riverlog.decompressed.max.bytes  int  268435456  >=1048576  medium  cluster-wide
     Largest size to which one batch may decompress when its records are looked at; a larger one is refused.
 riverlog.open.files.max  int  null  >=16  medium  read-only  works
     Segment and index files that are held open at once. Without it, a share of the limit of the process.
+riverlog.strays.accept  boolean  false  -  low  read-only  works
+    Start even though more than half of the logs, of several topics, belong to no partition in the metadata.
+    They are moved aside.
 riverlog.2pc.warn.ms  long  3600000  >=1  low  read-only  works
     Age from which an open transaction of an outside two-phase commit is warned about; it is never timed out.
 riverlog.insecure  boolean  false  -  high  read-only  works

@@ -39,7 +39,7 @@ unclean.leader.election.enable  boolean  false  -  medium  cluster-wide  planned
 min.insync.replicas  int  1  >=1  medium  cluster-wide  works
     Replicas that must hold a record before acks=all is answered.
 compression.type  string  producer  uncompressed|zstd|lz4|snappy|gzip|producer  medium  cluster-wide  works
-    How batches are stored: as the producer sent them, or compressed anew by the broker.
+    How batches are stored: as the producer sent them, or compressed by the broker.
 compression.gzip.level  int  -1  1..9|-1  medium  cluster-wide  works
     Effort of gzip where the broker compresses; -1 is the library's own choice.
 compression.lz4.level  int  9  1..17  medium  cluster-wide  works

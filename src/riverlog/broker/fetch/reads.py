@@ -1,0 +1,245 @@
+"""Reading the partitions of one fetch: in order, within its limits, as slices of files.
+
+The first partition with records gives at least one batch even if that is larger than the limits (KIP-74);
+after it the limits are strict. Nothing is copied and nothing waits here.
+"""
+
+from typing import NamedTuple
+
+from riverlog.broker.fetch.sessions import Wanted
+from riverlog.broker.net.cold_reads import is_in_memory
+from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
+from riverlog.model.disk import FileSlice
+from riverlog.model.errors import ErrorCode
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.log.appends import OffsetOutOfRange
+from riverlog.wire.by_hand.fetch_request import SingleFetch
+from riverlog.wire.by_hand.fetch_response import FetchRow
+from riverlog.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
+
+_NO_DIVERGENCE = EpochEndOffset()
+_NO_LEADER = LeaderIdAndEpoch()
+_NO_SNAPSHOT = SnapshotId()
+_TOLD_THE_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+class FetchLimits(NamedTuple):
+    max_bytes: int
+    is_read_committed: bool
+    claims_to_be_replica: bool
+    tells_leader: bool
+    """Who leads is told to a client that asks the wrong broker, or with an old epoch (KIP-951)."""
+
+
+class PartitionRead(NamedTuple):
+    wanted: Wanted
+    data: PartitionData
+    partition: Partition | None
+
+
+class FetchReads:
+    """What one pass over the partitions has found."""
+
+    __slots__ = ("cold", "must_answer", "reads", "size_bytes")
+
+    def __init__(self) -> None:
+        self.reads: list[PartitionRead] = []
+        self.size_bytes = 0
+        self.cold: list[FileSlice] = []
+        """Where there are records that have to be read from the disk first."""
+        self.must_answer = False
+        """An error or a diverging log: the client must hear of it at once."""
+
+
+class FetchReader:
+    def __init__(self, replicas: ReplicaSet) -> None:
+        self._replicas = replicas
+
+    def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
+        result = FetchReads()
+        left = limits.max_bytes
+        unknown: list[PartitionRead] = []
+        for each in wanted:
+            partition = self._find(each)
+            if isinstance(partition, Partition):
+                data = _read_partition(each, partition, limits, result, left=left)
+                result.reads.append(PartitionRead(each, data, partition))
+            else:
+                data = unreadable(each, partition)
+                unknown.append(PartitionRead(each, data, None))
+            if data.error_code or data.diverging_epoch.end_offset >= 0:
+                result.must_answer = True
+            elif data.records:
+                size_bytes = data.records.length  # type: ignore[union-attr]
+                result.size_bytes += size_bytes
+                left = max(0, left - size_bytes)
+            if (
+                data.error_code in _TOLD_THE_LEADER
+                and limits.tells_leader
+                and isinstance(partition, Partition)
+            ):
+                epoch = partition.leader_epoch
+                data.current_leader = LeaderIdAndEpoch(leader_id=self._replicas.node_id, leader_epoch=epoch)
+        result.reads += unknown  # Kafka, too, puts them after the others.
+        return result
+
+    def read_single(
+        self, request: SingleFetch, bytes_max: int, *, by_id: bool
+    ) -> tuple[FetchRow, FileSlice] | Partition | None:
+        """As many records as are wanted, if there is nothing to tell but them; it decides nothing else.
+
+        The partition where the reader has all that there is, and None where there is more to look at.
+        """
+        (
+            replica_id, _, min_bytes, max_bytes, isolation, _, _, topic, topic_id, index,
+            leader_epoch, offset, last_fetched_epoch, _, partition_max_bytes,
+        ) = request  # fmt: skip
+        if replica_id >= 0 or last_fetched_epoch >= 0 or not 0 <= isolation <= 1:
+            return None
+        replicas = self._replicas
+        partition = replicas.find_by_id(topic_id, index) if by_id else replicas.find(topic, index)
+        if not isinstance(partition, Partition):
+            return None
+        if partition.refusal(None if leader_epoch < 0 else leader_epoch) is not None:
+            return None
+        log = partition.log
+        last_stable_offset = log.last_stable_offset
+        high_watermark = log.high_watermark
+        end = last_stable_offset if isolation else high_watermark
+        bytes_max = min(max_bytes, bytes_max)
+        if offset >= end or bytes_max < 0 or partition_max_bytes < 0:
+            return partition if offset == end and bytes_max > 0 and partition_max_bytes > 0 else None
+        try:
+            found = log.read(
+                offset,
+                max_bytes=min(partition_max_bytes, bytes_max),
+                end_offset=end,
+                is_warm=is_in_memory,
+            )
+            if isinstance(found, OffsetOutOfRange):
+                return None
+            records, upper_offset, _ = found
+            if records is None or records.length < min(min_bytes, bytes_max):
+                return None
+            if isolation and log.aborted_transactions(offset, upper_offset):
+                return None
+        except READ_FAILURES:
+            return None
+        return (index, high_watermark, last_stable_offset, log.log_start_offset), records
+
+    def _find(self, wanted: Wanted) -> Partition | ErrorCode:
+        if wanted.topic is not None:
+            return self._replicas.find(wanted.topic, wanted.index)
+        return self._replicas.find_by_id(wanted.topic_id, wanted.index)
+
+
+def _read_partition(
+    wanted: Wanted, partition: Partition, limits: FetchLimits, so_far: FetchReads, *, left: int
+) -> PartitionData:
+    refusal = partition.refusal(wanted.current_leader_epoch)
+    if refusal is None and limits.claims_to_be_replica:
+        # Only this node replicates the partition, so the claim is false: tell it what Kafka tells a
+        # stranger, and let it move no watermark.
+        known_epoch = wanted.current_leader_epoch is not None
+        refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if refusal is None and min(wanted.max_bytes, left) < 0:
+        refusal = ErrorCode.UNKNOWN_SERVER_ERROR
+    if refusal is not None:
+        return _error(wanted, refusal)
+    log = partition.log
+    end = log.last_stable_offset if limits.is_read_committed else log.high_watermark
+    data = PartitionData(
+        partition_index=wanted.index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=_NO_DIVERGENCE,
+        current_leader=_NO_LEADER,
+        snapshot_id=_NO_SNAPSHOT,
+        aborted_transactions=[] if limits.is_read_committed else None,
+        records=b"",
+    )
+    if wanted.last_fetched_epoch is not None:
+        diverging = _divergence(wanted, wanted.last_fetched_epoch, partition)
+        if isinstance(diverging, ErrorCode):
+            return _error(wanted, diverging)
+        if diverging is not None:
+            data.diverging_epoch = diverging
+            return data
+    if wanted.fetch_offset == end:
+        return data
+    return _read_records(data, wanted, partition, end, min(wanted.max_bytes, left), so_far)
+
+
+def _read_records(
+    data: PartitionData,
+    wanted: Wanted,
+    partition: Partition,
+    end: int,
+    max_bytes: int,
+    so_far: FetchReads,
+) -> PartitionData:
+    log = partition.log
+    try:
+        found = log.read(
+            wanted.fetch_offset,
+            max_bytes=max_bytes,
+            end_offset=end,
+            at_least_one_batch=so_far.size_bytes == 0,
+            is_warm=is_in_memory,
+        )
+        if isinstance(found, OffsetOutOfRange):
+            return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if found.cold is not None:
+            so_far.cold.append(found.cold)
+        if found.records is not None:
+            if data.aborted_transactions is not None:
+                data.aborted_transactions = [
+                    AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                    for producer_id, first_offset in log.aborted_transactions(
+                        wanted.fetch_offset, found.upper_offset
+                    )
+                ]
+            data.records = found.records
+    except READ_FAILURES as failure:
+        return _error(wanted, error_for_client(failure))
+    return data
+
+
+def _divergence(
+    wanted: Wanted, last_fetched_epoch: int, partition: Partition
+) -> EpochEndOffset | ErrorCode | None:
+    """Where the reader's log parted from ours, by the epoch of the last record it has (KIP-595)."""
+    end = partition.log.end_offset_for_epoch(last_fetched_epoch)
+    if end is None:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    epoch, end_offset = end
+    if epoch < last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def unreadable(wanted: Wanted, error: ErrorCode) -> PartitionData:
+    """Of a partition that was not even looked at; Kafka sends an empty list there, and null otherwise."""
+    data = _error(wanted, error)
+    data.aborted_transactions = []
+    return data
+
+
+def _error(wanted: Wanted, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.index,
+        error_code=error,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

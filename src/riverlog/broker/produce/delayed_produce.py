@@ -1,0 +1,71 @@
+"""A produce that waits for its acknowledgement: told by its partitions, ended by one timer, without a task.
+
+It ends when every partition has its records committed or never will, when the request's time is up, or when
+the connection closes; in every case it stops waiting at all of them. Not here: when records are committed
+(`replication.watermark`), and what is written.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.model.errors import ErrorCode
+from riverlog.replication.partition import Partition
+from riverlog.replication.waiting import PendingAck
+from riverlog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+
+
+class Unacknowledged(NamedTuple):
+    reply: PartitionProduceResponse
+    """What to answer if it is acknowledged; changed where it is not."""
+    partition: Partition
+    end_offset: int
+
+
+class DelayedProduce(DelayedReply):
+    __slots__ = ("_is_over", "_left_count", "_pending", "_response", "_timer")
+
+    def __init__(
+        self, response: ProduceResponse, waiting: Sequence[Unacknowledged], timeout_s: float, turn: LoopTurn
+    ) -> None:
+        super().__init__(turn)
+        self._response = response
+        self._is_over = False
+        self._pending: list[tuple[Unacknowledged, PendingAck]] = []
+        for each in waiting:
+            pending = each.partition.when_acknowledged(each.end_offset, self._on_settled)
+            if pending is not None:
+                self._pending.append((each, pending))
+        self._left_count = len(self._pending)
+        self._timer = asyncio.get_running_loop().call_later(max(timeout_s, 0), self._on_timeout)
+
+    def _on_settled(self, settled: PendingAck) -> None:
+        self._left_count -= 1
+        if self._left_count == 0:
+            self.poll_soon()
+
+    def _on_timeout(self) -> None:
+        self._is_over = True
+        self.poll_soon()
+
+    def make(self) -> object:
+        if self._left_count and not self._is_over:
+            return NOT_YET
+        for (reply, partition, _), pending in self._pending:
+            if pending.is_committed is None:
+                _fail(reply, ErrorCode.REQUEST_TIMED_OUT)
+            elif not pending.is_committed:
+                _fail(reply, partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR)
+        return self._response
+
+    def drop(self) -> None:
+        self._timer.cancel()
+        for _, pending in self._pending:
+            pending.cancel()
+
+
+def _fail(reply: PartitionProduceResponse, error: ErrorCode) -> None:
+    reply.error_code = error
+    reply.base_offset = -1

@@ -1,0 +1,345 @@
+"""Produce 3-13: append batches, and acknowledge them when as many replicas as asked for have them.
+
+Everything is written before `handle` returns; what may be waited for is only the acknowledgement (acks=all
+with followers, or `riverlog.acks.fsync`), and that takes no task. Versions 0-2 are advertised for old
+librdkafka and close the connection, as in Apache Kafka. A transactional batch is written only where its
+transaction is open or the coordinator lets it in; only that may put the writing off (KIP-890). Never answers
+UNKNOWN_SERVER_ERROR.
+"""
+
+from collections.abc import Awaitable, Collection, Iterable, Mapping
+from uuid import UUID
+
+from riverlog.broker.exchange.context import HangUp, InOrder, Parts, RequestContext
+from riverlog.broker.exchange.origin import Origin
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.produce.delayed_produce import DelayedProduce, Unacknowledged
+from riverlog.broker.produce.templated_writes import TemplatedWrites
+from riverlog.broker.produce.transaction_admission import ProduceAdmission, Refusals, begins_late
+from riverlog.model.clock import Clock
+from riverlog.model.errors import ErrorCode
+from riverlog.model.metrics import Metrics
+from riverlog.records.batch import ATTRIBUTES_LOW_BYTE_AT, CODEC_MASK
+from riverlog.records.compression import Codec
+from riverlog.records.records_field import find_batch, first_batch_fault, is_plain_batch, is_transactional
+from riverlog.records.rules import Rejected
+from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
+from riverlog.wire.by_hand.produce_request import SingleBatch
+from riverlog.wire.by_hand.produce_response import encode_single_produce
+from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
+from riverlog.wire.by_hand.produce_template import ProduceTemplate
+from riverlog.wire.framing import RequestHeader
+from riverlog.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+SERVED_VERSION_MIN = 3
+_ACKS = frozenset({-1, 0, 1})
+_ZSTD_VERSION_MIN = 7
+_SINGLE_VERSION_MIN = 8
+_TEMPLATES_MAX = 256
+_ALL = -1
+
+_NONE_REFUSED: Refusals = {}
+_EXPLAINED = {
+    ErrorCode.INVALID_TXN_STATE: "the partition was not added to the transaction",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator could not be asked; try again",
+}
+"""Of the refusals by a transaction's coordinator, those for which Kafka has words too."""
+
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+"""Errors for which Kafka does not say where the log starts."""
+
+
+class ProduceHandler:
+    def __init__(
+        self,
+        replicas: ReplicaSet,
+        transactions: ProduceAdmission,
+        turn: LoopTurn,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._replicas = replicas
+        self._transactions = transactions
+        self._turn = turn
+        self._clock = clock
+        self._bytes_in = metrics.counter("riverlog_produced_bytes_total")
+        self._templates: dict[object, TemplatedWrites] = {}
+        """For all connections, so that what many of them need is in the processor's caches once."""
+
+    def handle(
+        self, request: ProduceRequest | SingleBatch, context: RequestContext
+    ) -> Parts | ProduceResponse | DelayedProduce | InOrder | HangUp | None:
+        if isinstance(request, SingleBatch):
+            answer = self._write_single(request, context)
+            if answer is not None:
+                return answer
+            request = request.as_request()
+        return self._write_all(request, context)
+
+    def template(
+        self, frame: memoryview, header: RequestHeader, body: int, request: SingleBatch, origin: Origin
+    ) -> TemplatedWrites | None:
+        """How requests like this one are answered; None if each must be looked at."""
+        version = header.api_version
+        if version < TEMPLATE_VERSION_MIN or (request.acks != 1 and request.acks != _ALL):
+            return None
+        partition = self._find(version, request.name, request.topic_id, request.partition)
+        if not isinstance(partition, Partition):
+            return None
+        template = ProduceTemplate(frame, header, body, request)
+        key = (origin.principal, template.key)  # What one may do is no grant to another.
+        known = self._templates.get(key)
+        if known is not None and known.partition is partition:
+            return known
+        if len(self._templates) == _TEMPLATES_MAX:
+            self._templates.clear()
+        is_for_all = request.acks == _ALL
+        writes = TemplatedWrites(
+            template, header.client_id, partition, is_for_all, self._clock, self._bytes_in
+        )
+        self._templates[key] = writes
+        return writes
+
+    def _write_single(
+        self, request: SingleBatch, context: RequestContext
+    ) -> Parts | ProduceResponse | DelayedProduce | None:
+        """The short way for what small requests are: one batch of an existing partition, to be answered.
+
+        None, and nothing is written, wherever there may be something to refuse before the log is asked.
+        """
+        acks, timeout_ms, name, topic_id, index, records = request
+        version, correlation_id = context.header[1:3]
+        if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL):
+            return None
+        partition = self._find(version, name, topic_id, index)
+        if not isinstance(partition, Partition):
+            return None
+        now_ms, for_all = self._clock.wall_ms(), acks == _ALL
+        written = partition.append_alone(records, now_ms, for_all)
+        if isinstance(written, int):
+            self._bytes_in.add(len(records))
+            row = (index, 0, written, -1, partition.log.log_start_offset)
+            return [encode_single_produce(version, correlation_id, request, row)]
+        if written is not None:
+            outcome: AppendedRecords | AppendRefused = written
+        elif is_plain_batch(records):
+            outcome = partition.append(records, now_ms, for_all_replicas=for_all)
+        else:
+            return None
+        waiting: list[Unacknowledged] = []
+        reply = self._reply(index, records, outcome, partition, acks, waiting)
+        answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])
+        response = ProduceResponse(responses=[answer])
+        return self._when_acknowledged(response, waiting, timeout_ms)
+
+    def _write_all(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> ProduceResponse | DelayedProduce | InOrder | HangUp | None:
+        refusal = _refusal_of_all(request)
+        refusals: Refusals = _NONE_REFUSED
+        if refusal is None and request.transactional_id is not None:
+            admitted = self._transactions.admit(request, context.version)
+            if isinstance(admitted, ErrorCode):
+                refusal = AppendRefused(admitted)
+            elif isinstance(admitted, Mapping):
+                refusals = admitted
+            else:
+                # The next request of this producer must not be written first.
+                return InOrder(self._write_later(_kept(request), context.version, admitted))
+        return self._write(request, context.version, refusal, refusals)
+
+    async def _write_later(
+        self, request: ProduceRequest, version: int, admitted: Awaitable[Refusals]
+    ) -> ProduceResponse | HangUp | None:
+        response = self._write(request, version, None, await admitted)
+        if isinstance(response, DelayedProduce):
+            made: ProduceResponse = await response.answer()
+            return made
+        return response
+
+    def _write(
+        self, request: ProduceRequest, version: int, refusal: AppendRefused | None, refusals: Refusals
+    ) -> ProduceResponse | DelayedProduce | HangUp | None:
+        now_ms = self._clock.wall_ms()
+        waiting: list[Unacknowledged] = []
+        response = ProduceResponse()
+        for topic, wanted in _by_place(request.topic_data):
+            answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            for data in wanted:
+                if refusal is not None:
+                    reply = _error(data.index, refusal)
+                else:
+                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
+                answer.partition_responses.append(reply)
+            response.responses.append(answer)
+        if request.acks == 0:
+            return _silence_or_hang_up(response)
+        return self._when_acknowledged(response, waiting, request.timeout_ms)
+
+    def _when_acknowledged(
+        self, response: ProduceResponse, waiting: list[Unacknowledged], timeout_ms: int
+    ) -> ProduceResponse | DelayedProduce:
+        return DelayedProduce(response, waiting, timeout_ms / 1000, self._turn) if waiting else response
+
+    def _append(
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        request: ProduceRequest,
+        version: int,
+        now_ms: int,
+        waiting: list[Unacknowledged],
+        refusals: Refusals,
+    ) -> PartitionProduceResponse:
+        partition = self._find(version, topic.name, topic.topic_id, data.index)
+        if not isinstance(partition, Partition):
+            return _error(data.index, AppendRefused(partition))
+        if refusals and (error := refusals.get(partition.topic_partition)) is not None:
+            return _error(data.index, AppendRefused(error, _EXPLAINED.get(error)))
+        records = data.records
+        refusal = _refusal_of_records(records, version)
+        if refusal is not None:
+            return _error(data.index, refusal)
+        assert isinstance(records, memoryview)
+        if request.transactional_id is not None and begins_late(partition, records, version):
+            return _error(data.index, AppendRefused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), partition)
+        outcome = partition.append(records, now_ms, for_all_replicas=request.acks == _ALL)
+        return self._reply(data.index, records, outcome, partition, request.acks, waiting)
+
+    def _reply(
+        self,
+        index: int,
+        records: memoryview,
+        outcome: AppendedRecords | AppendRefused,
+        partition: Partition,
+        acks: int,
+        waiting: list[Unacknowledged],
+    ) -> PartitionProduceResponse:
+        if isinstance(outcome, AppendRefused):
+            return _error(index, outcome, partition)
+        self._bytes_in.add(len(records))
+        reply = _success(index, outcome, partition)
+        log = partition.log
+        if (acks == _ALL or log.config.acks_fsync) and log.high_watermark < outcome.end_offset:
+            waiting.append(Unacknowledged(reply, partition, outcome.end_offset))
+        return reply
+
+    def _find(self, version: int, name: str, topic_id: UUID | None, index: int) -> Partition | ErrorCode:
+        if version < TOPIC_ID_VERSION_MIN:
+            return self._replicas.find(name, index)
+        return self._replicas.find_by_id(topic_id, index)
+
+
+def _by_place(
+    topics: list[TopicProduceData],
+) -> Iterable[tuple[TopicProduceData, Collection[PartitionProduceData]]]:
+    """Kafka takes a topic that is named twice as one, and of a partition that is named twice the last."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return [(topics[0], topics[0].partition_data)]
+    merged: dict[tuple[str, UUID | None], tuple[TopicProduceData, dict[int, PartitionProduceData]]] = {}
+    for topic in topics:
+        _, wanted = merged.setdefault((topic.name, topic.topic_id), (topic, {}))
+        wanted.update((data.index, data) for data in topic.partition_data)
+    return [(topic, wanted.values()) for topic, wanted in merged.values() if wanted]
+
+
+def _refusal_of_all(request: ProduceRequest) -> AppendRefused | None:
+    """What is wrong with the request as a whole, and so with every partition in it."""
+    if request.acks not in _ACKS:
+        return AppendRefused(ErrorCode.INVALID_REQUIRED_ACKS)
+    transactional = False
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                if fault := first_batch_fault(data.records):
+                    return AppendRefused(fault.error, fault.reply_message)
+                transactional = transactional or is_transactional(data.records)
+    if transactional and request.transactional_id is None:
+        return AppendRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return None
+
+
+def _kept(request: ProduceRequest) -> ProduceRequest:
+    """The request with its own copy of the records, for use when the receive buffer is another's."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = memoryview(bytearray(data.records))
+    return request
+
+
+def _refusal_of_records(records: object, version: int) -> AppendRefused | None:
+    """What is wrong before the log is even asked."""
+    if not isinstance(records, memoryview):
+        # Kafka leaves a client that sends null records without any answer.
+        return AppendRefused(ErrorCode.INVALID_RECORD)
+    batch = find_batch(records)
+    if isinstance(batch, Rejected):
+        return AppendRefused(batch.error, batch.reply_message)
+    if version < _ZSTD_VERSION_MIN and batch[ATTRIBUTES_LOW_BYTE_AT] & CODEC_MASK == Codec.ZSTD:
+        return AppendRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return None
+
+
+def _success(index: int, written: AppendedRecords, partition: Partition) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=written.first_offset,
+        log_append_time_ms=-1 if written.append_time_ms is None else written.append_time_ms,
+        log_start_offset=partition.log.log_start_offset,
+    )
+
+
+def _error(
+    index: int, refused: AppendRefused, partition: Partition | None = None
+) -> PartitionProduceResponse:
+    has_log_start = partition is not None and (
+        bool(refused.record_errors) or refused.error not in _WITHOUT_LOG_START
+    )
+    return PartitionProduceResponse(
+        index=index,
+        error_code=_error_for_client(refused.error),
+        base_offset=-1,
+        log_start_offset=partition.log.log_start_offset if partition is not None and has_log_start else -1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
+            for at, message in refused.record_errors
+        ],
+        error_message=refused.message,
+    )
+
+
+def _error_for_client(error: ErrorCode) -> ErrorCode:
+    """Kafka stumbles over some bytes with UNKNOWN_SERVER_ERROR; clients take that for a lost write and repeat
+    it, so it is told as what it is: a batch that will never be taken."""
+    return ErrorCode.INVALID_RECORD if error is ErrorCode.UNKNOWN_SERVER_ERROR else error
+
+
+def _silence_or_hang_up(response: ProduceResponse) -> HangUp | None:
+    """A client that wants no reply learns of a failure by losing its connection, as with Kafka."""
+    for topic in response.responses:
+        for reply in topic.partition_responses:
+            if reply.error_code:
+                error = ErrorCode(reply.error_code).name
+                return HangUp(f"produce with acks=0 to {topic.name}-{reply.index} failed with {error}")
+    return None

@@ -1,0 +1,67 @@
+"""The cluster as clients of one listener see it: brokers that have the listener, leaders that can be reached.
+
+Shared by the handlers that describe brokers and partitions. Pure: from an image to plain values.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+from riverlog.model.network import Address
+
+
+class DescribedPartition(NamedTuple):
+    error: ErrorCode
+    leader_id: int
+    replicas: list[int]
+    isr: list[int]
+    offline: list[int]
+
+
+class ClusterView:
+    def __init__(self, image: ClusterImage, listener_name: str) -> None:
+        self.image = image
+        self.reachable = {
+            node_id: address
+            for node_id, broker in image.brokers.items()
+            if (address := broker.endpoints.get(listener_name)) is not None
+        }
+        self._seen: dict[PartitionImage, DescribedPartition] = {}
+
+    def brokers(self) -> list[tuple[BrokerImage, Address]]:
+        return [(self.image.brokers[node_id], address) for node_id, address in self.reachable.items()]
+
+    def controller_id(self) -> int:
+        controller = self.image.controller_id
+        return -1 if controller is None else controller
+
+    def partition(self, partition: PartitionImage, version: int) -> DescribedPartition:
+        """`version` is that of a Metadata request: what is out of reach is told differently by age."""
+        view = self._seen.get(partition)
+        if view is None:
+            view = self._seen[partition] = self._describe(partition, version)
+        return view
+
+    def _describe(self, partition: PartitionImage, version: int) -> DescribedPartition:
+        leader = partition.leader
+        replicas = self._shown(partition.replicas, version)
+        isr = self._shown(partition.isr, version)
+        offline: list[int] = [node_id for node_id in partition.replicas if node_id not in self.reachable]
+        if leader is not None and leader in self.reachable:
+            is_short = len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr)
+            error = ErrorCode.REPLICA_NOT_AVAILABLE if is_short else ErrorCode.NONE
+            return DescribedPartition(error, leader, replicas, isr, offline)
+        lacks_listener = leader is not None and leader in self.image.brokers
+        error = (
+            ErrorCode.LISTENER_NOT_FOUND
+            if lacks_listener and version >= 6
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
+        return DescribedPartition(error, -1, replicas, isr, offline)
+
+    def _shown(self, node_ids: Sequence[NodeId], version: int) -> list[int]:
+        if version > 0:
+            return list(node_ids)
+        return [node_id for node_id in node_ids if node_id in self.reachable]

@@ -1,0 +1,75 @@
+"""What AlterConfigs and IncrementalAlterConfigs have in common: resources, each refused or changed.
+
+Resources that occur twice are refused. Log levels are changed in this process and are not kept.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from riverlog.broker.shared.log_levels import LogLevels
+from riverlog.controller.client import ControllerClient
+from riverlog.controller.configs import decide_config, decide_resource
+from riverlog.controller.controller import ConfigChange
+from riverlog.controller.decisions import Refusal
+from riverlog.metadata.image import ClusterImage, ConfigResource, ResourceType
+from riverlog.model.config.alter import Change, refused_at_sight
+from riverlog.model.config.effective import BrokerLayers
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+
+Layers = Callable[[], BrokerLayers]
+"""The broker's settings as they are now."""
+
+
+class Alteration(NamedTuple):
+    kind: int
+    name: str
+    changes: Sequence[Change]
+
+
+class ConfigAlterations:
+    def __init__(
+        self, controller: ControllerClient, layers: Layers, log_levels: LogLevels, node_id: NodeId
+    ) -> None:
+        self._controller = controller
+        self._layers = layers
+        self._log_levels = log_levels
+        self._node_id = node_id
+
+    async def carry_out(
+        self, alterations: Sequence[Alteration], *, replaces: bool, validate_only: bool
+    ) -> list[Refusal | None]:
+        """`None` for each that was made, in the same order. With `replaces`, earlier settings go."""
+        times = Counter((each.kind, each.name) for each in alterations)
+        outcomes: list[Refusal | None] = [None] * len(alterations)
+        changes: dict[int, ConfigChange] = {}
+        for position, each in enumerate(alterations):
+            if times[each.kind, each.name] > 1:
+                message = "The same resource occurs more than once."
+                outcomes[position] = Refusal(ErrorCode.INVALID_REQUEST, message)
+                continue
+            resource = self._resource(each, replaces)
+            if isinstance(resource, Refusal):
+                outcomes[position] = resource
+            elif resource.type is ResourceType.BROKER_LOGGER:
+                outcomes[position] = self._log_levels.change(each.changes, validate_only=validate_only)
+            else:
+                changes[position] = self._change(resource, each.changes, replaces)
+        made = await self._controller.alter_configs(list(changes.values()), validate_only=validate_only)
+        for position, outcome in zip(changes, made, strict=True):
+            outcomes[position] = outcome
+        return outcomes
+
+    def _resource(self, each: Alteration, replaces: bool) -> ConfigResource | Refusal:
+        if refused := refused_at_sight(each.changes):
+            return Refusal(refused.error, refused.message)
+        if replaces and each.kind == ResourceType.BROKER_LOGGER:
+            return Refusal(ErrorCode.INVALID_REQUEST, "Log levels cannot be replaced as a whole.")
+        return decide_resource(each.kind, each.name, self._node_id)
+
+    def _change(self, resource: ConfigResource, changes: Sequence[Change], replaces: bool) -> ConfigChange:
+        def decide(image: ClusterImage) -> Mapping[str, str] | Refusal:
+            return decide_config(image, resource, changes, self._layers(), replaces=replaces)
+
+        return ConfigChange(resource, decide)

@@ -1,0 +1,59 @@
+"""Partitions in which committed records end before the log does, and the transaction that is the reason."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from riverlog.cli.asking.brokers import Brokers
+from riverlog.cli.asking.cluster import Place, last_stable_offsets
+from riverlog.cli.asking.connection import Connection
+from riverlog.cli.asking.transactions import Transaction, all_transactions, open_producers
+from riverlog.cli.failures import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Readers of committed records stop at `last_stable_offset`. The producer is None where it cannot be
+    asked for, the transaction where no coordinator knows the producer."""
+
+    place: Place
+    last_stable_offset: int
+    end: int
+    producer_id: int | None = None
+    transaction: Transaction | None = None
+
+
+def held_back(connection: Connection, ends: Mapping[Place, int]) -> list[HeldBack]:
+    """Those of the partitions, given with their ends, that an open transaction holds back."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(ends):
+        by_topic.setdefault(topic, []).append(partition)
+    found = [
+        HeldBack((topic, partition), stable, ends[topic, partition])
+        for topic, partitions in by_topic.items()
+        for partition, stable in last_stable_offsets(connection, topic, partitions).items()
+        if stable < ends[topic, partition]
+    ]
+    return _with_reasons(connection, found) if found else []
+
+
+def _with_reasons(connection: Connection, found: Sequence[HeldBack]) -> list[HeldBack]:
+    try:
+        with Brokers(connection) as brokers:
+            holders = {each.place: _holder(brokers, connection, each) for each in found}
+            known = _by_producer(brokers, {each for each in holders.values() if each is not None})
+    except CommandError:
+        return list(found)
+    return [
+        replace(each, producer_id=holder, transaction=None if holder is None else known.get(holder))
+        for each, holder in ((each, holders[each.place]) for each in found)
+    ]
+
+
+def _holder(brokers: Brokers, connection: Connection, held: HeldBack) -> int | None:
+    """The producer whose transaction is the oldest there."""
+    starts = open_producers(brokers, connection, *held.place)
+    return min(starts, key=lambda producer_id: starts[producer_id], default=None)
+
+
+def _by_producer(brokers: Brokers, wanted: Collection[int]) -> dict[int, Transaction]:
+    return {each.producer_id: each for each in all_transactions(brokers) if each.producer_id in wanted}

@@ -1,0 +1,37 @@
+"""Asking the controller, wherever it is: handlers do not know whether it is this node or another.
+
+`Controller` answers for itself. In a cluster a second one will send the request on; whatever keeps it from an
+answer is a `Refusal` then, as any other.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
+from riverlog.controller.controller import ConfigChange
+from riverlog.controller.decisions import Refusal
+from riverlog.controller.deletion import Deletion, TopicToDelete
+from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.topics import NewTopic, TopicPlan
+
+
+class ControllerClient(Protocol):
+    """Every list has one outcome for each thing that was wanted, in the same order."""
+
+    async def create_topics(
+        self, wanted: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> list[TopicPlan | Refusal]: ...
+
+    async def create_partitions(
+        self, wanted: Sequence[AddedPartitions], *, validate_only: bool = False
+    ) -> list[AddedPartitionsPlan | Refusal]: ...
+
+    async def delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]: ...
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> list[Refusal | None]: ...
+
+    async def update_features(
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> Refusal | None: ...

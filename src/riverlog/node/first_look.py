@@ -1,0 +1,70 @@
+"""What a data directory is, before anything is written into it: new, ours, or somebody else's.
+
+A directory with files of another program, or of Apache Kafka, is refused as it is. Whose of our own nodes and
+clusters one is, is checked where it is opened.
+"""
+
+import os
+from typing import Final
+
+from riverlog.metadata import layout, payloads
+from riverlog.metadata.embedded_store import FILE_NAME
+from riverlog.metadata.node_table import NodeTable
+from riverlog.model.disk import Disk
+from riverlog.model.errors import FormatError
+from riverlog.storage.files import names
+
+_SHOWN: Final = 3
+_NOBODYS: Final = frozenset({names.LOCK, FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "lost+found"})
+"""What may be in a directory that is new: left by a start that was cut short, by an import of metadata, or
+by the file system."""
+
+
+def check_is_ours(disk: Disk, path: str, *, holds_metadata: bool) -> None:
+    """Raises `FormatError` for a directory that another program uses. `holds_metadata`: the first of several
+    holds the metadata of the node, the others do not."""
+    if not disk.exists(path):
+        return
+    try:
+        entries = set(disk.list(path))
+    except NotADirectoryError:
+        return  # Whoever opens it says so.
+    if names.META_PROPERTIES not in entries:
+        _check_is_new(path, entries)
+    elif holds_metadata and FILE_NAME not in entries and not os.path.exists(f"{path}/{FILE_NAME}"):
+        _check_is_not_of_kafka(disk, path)
+
+
+def imported_cluster_id(path: str) -> str | None:
+    """The cluster whose metadata was put into a directory that is new otherwise."""
+    file = f"{path}/{FILE_NAME}"
+    if os.path.exists(f"{path}/{names.META_PROPERTIES}") or not os.path.exists(file):
+        return None
+    table = NodeTable(file)
+    try:
+        node = table.get(layout.CLUSTER_ID)
+    finally:
+        table.close()
+    return None if node is None else payloads.decode_cluster_id(layout.CLUSTER_ID, node.data)
+
+
+def _check_is_new(path: str, entries: set[str]) -> None:
+    foreign = sorted(entries - _NOBODYS)
+    if not foreign:
+        return
+    shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
+    raise FormatError(
+        f"{path} is not a data directory of Riverlog: it has no {names.META_PROPERTIES}, but {shown}. "
+        "Nothing was changed. Name an empty directory or a new one (--data-dir, log.dirs); if it was one of "
+        f"Riverlog, restore {names.META_PROPERTIES} from a backup."
+    )
+
+
+def _check_is_not_of_kafka(disk: Disk, path: str) -> None:
+    if b"riverlog." in disk.read(f"{path}/{names.META_PROPERTIES}"):
+        return
+    raise FormatError(
+        f"{path} is a data directory of Apache Kafka, whose topics are not known here. Nothing was changed. "
+        "Name another directory (--data-dir, log.dirs) and copy the topics while Kafka runs: `riverlog "
+        "consume TOPIC -b KAFKA --from start -e -o json | riverlog produce TOPIC -i json`."
+    )

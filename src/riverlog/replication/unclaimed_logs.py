@@ -1,0 +1,59 @@
+"""Logs that no partition of this node claims at a start: moved aside, where nobody serves or deletes them.
+
+`metadata.strays` decides which they are; here they are looked for in the data directories. How they are kept
+is `storage.directory.strays`.
+"""
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.strays import are_too_many, stray_logs
+from riverlog.model.errors import CorruptLogError, FormatError
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.storage.directory.log_directory import LogDirectory
+
+
+def set_strays_aside(
+    directories: Sequence[LogDirectory], image: ClusterImage, node_id: NodeId, *, accept_many: bool
+) -> None:
+    """Raises `FormatError`, and moves nothing, when they are so many that the metadata must be wrong."""
+    found = [
+        (directory, stray)
+        for directory in directories
+        for stray in stray_logs(image, node_id, _identified(directory, image))
+    ]
+    strays = [stray for _, stray in found]
+    log_count = sum(map(len, directories))
+    if are_too_many(strays, log_count) and not accept_many:
+        raise FormatError(
+            f"{len(strays)} of {log_count} logs, such as {strays[0]}, belong to no partition in the "
+            "metadata, which may be out of date or of another cluster. Restore the right metadata "
+            "(`riverlog metadata import` takes an export), or start with riverlog.strays.accept=true to "
+            "have these logs moved aside."
+        )
+    for directory, stray in found:
+        directory.set_aside(stray)
+
+
+def _identified(directory: LogDirectory, image: ClusterImage) -> Iterator[tuple[TopicPartition, UUID | None]]:
+    """Every log with its topic id, or None where it need not be known.
+
+    One log speaks for its topic, so that a start does not read as many files as there are partitions; where
+    its id is not the right one, each is asked. What is left of a mixture is found when it is opened.
+    """
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for partition in sorted(directory.partitions()):
+        by_topic.setdefault(partition.topic, []).append(partition)
+    for name, partitions in by_topic.items():
+        topic = image.topics.get(name)
+        is_right = topic is None or _topic_id(directory, partitions[0]) == topic.topic_id
+        for partition in partitions:
+            yield partition, None if is_right else _topic_id(directory, partition)
+
+
+def _topic_id(directory: LogDirectory, partition: TopicPartition) -> UUID | None:
+    try:
+        return directory.topic_id_of(partition)
+    except CorruptLogError:
+        return None  # Whoever opens the log is told.

@@ -1,0 +1,101 @@
+"""A batch that `foreachBatch` hands over, written as an epoch of its query.
+
+Spark drives it as a batch write of its own: one writer for tasks and commit, an abort when it fails. What it
+writes is told by the query and the number of the batch, so that the same batch again finds what was decided
+about it. Transactional ids are those of a stream, a few for each run of the query and used again in the next
+batch. Not here: how the query is found, which is for `riverlog.spark.each_batch`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from riverlog.client.cluster import Cluster
+from riverlog.model.errors import RiverlogError
+from riverlog.spark.plain_errors import plainly
+from riverlog.spark.sink.columns import RowBatch
+from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
+from riverlog.spark.sink.options import Guarantee, SinkOptions
+from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
+
+_IDENTITY: Final = "riverlog.batch.identity"
+_RUN: Final = "riverlog.batch.run"
+_NUMBER: Final = "riverlog.batch.number"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEpoch:
+    """Travels to the sink among the options, as Spark has no other way to it."""
+
+    identity: str
+    """Of the query and of this writer in it."""
+    run: str
+    number: int
+
+    def as_options(self) -> dict[str, str]:
+        return {_IDENTITY: self.identity, _RUN: self.run, _NUMBER: str(self.number)}
+
+
+def batch_epoch_in(options: Mapping[str, str]) -> tuple[BatchEpoch | None, dict[str, str]]:
+    """The epoch if the options tell of one, and the other options."""
+    others = {key: value for key, value in options.items() if key.lower() not in (_IDENTITY, _RUN, _NUMBER)}
+    lower = {key.lower(): value for key, value in options.items()}
+    if _IDENTITY not in lower:
+        return None, others
+    return BatchEpoch(lower[_IDENTITY], lower[_RUN], int(lower[_NUMBER])), others
+
+
+class EpochWriter(DataSourceArrowWriter):
+    commit_class: ClassVar[type[EpochCommit]] = EpochCommit
+
+    def __init__(self, options: SinkOptions, epoch: BatchEpoch) -> None:
+        self._options = options
+        self._epoch = epoch
+
+    def task(self) -> Task:
+        """The one that runs here."""
+        of_batch = Task.of_batch(self._epoch.identity, self._epoch.run, may_be_repeated=True)
+        return replace(of_batch, epoch=self._epoch.number)
+
+    @plainly
+    def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return write_at_least_once(self._options, self.task(), iterator)
+        return write_exactly_once(self._options, self.task(), iterator)
+
+    @plainly
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return
+        told = _told(messages)
+        if len(told) != len(messages):
+            raise RiverlogError(
+                f"batch {self._epoch.number} of {self._epoch.identity}: a task has not told what it wrote; "
+                "run the batch again"
+            )
+        with Cluster(self._options.client) as cluster:
+            self._commit_of(cluster, told).commit()
+
+    @plainly
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return
+        with Cluster(self._options.client) as cluster:
+            self._commit_of(cluster, _told(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
+
+    def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote]) -> EpochCommit:
+        return self.commit_class(
+            cluster,
+            self._epoch.identity,
+            self._epoch.run,
+            self._epoch.number,
+            told,
+            is_stream=True,
+            accepted_epoch=self._options.accepted_epoch,
+        )
+
+
+def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
+    return [each for each in messages if isinstance(each, TaskWrote)]

@@ -1,0 +1,232 @@
+"""The data directories of a node (`log.dirs`) as one: where a partition's log is, and what is due to be done.
+
+A new partition goes to the directory that holds the fewest. What blocks (checkpoints, removing files) runs on
+one thread that this object owns; the logs themselves are touched on the event loop only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from riverlog.model.clock import Clock
+from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.executor import Executor
+from riverlog.model.ids import TopicPartition
+from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
+from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.directory.log_move import settle_moves
+from riverlog.storage.log.flusher import Flusher
+from riverlog.storage.log.log import Log
+
+_logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class DataDirectories:
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        flusher: Flusher,
+        thread: Executor,
+        clock: Clock,
+        hosted: Callable[[], Iterable[tuple[TopicPartition, UUID]]],
+        *,
+        unusable: Sequence[str] = (),
+    ) -> None:
+        """`hosted` names the partitions that belong here, with a directory of their own or not yet.
+        `unusable` are directories that could not be opened; they stay offline until the next start."""
+        self._directories = directories
+        self._flusher = flusher
+        self._thread = thread
+        self._clock = clock
+        self._hosted = hosted
+        self._unusable = tuple(unusable)
+        self._missing: frozenset[tuple[TopicPartition, UUID]] = frozenset()
+        self._loop = asyncio.get_running_loop()
+        for directory in directories:
+            directory.environment.request_sync = flusher.request
+            directory.run_blocking = self._run_blocking
+            directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory.is_online]
+
+    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+        """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
+        directory = self.directory_of(topic_partition)
+        if directory is not None and directory.topic_id_of(topic_partition) not in (topic_id, None):
+            directory.set_aside(topic_partition)  # It is left from another topic of the same name.
+            directory = None
+        if directory is None:
+            if (topic_partition, topic_id) in self._missing:
+                raise StorageError(f"It may be in {', '.join(self._unusable)}, which could not be opened.")
+            directory = min(self.online, key=len, default=None)
+            if directory is None:
+                raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
+            directory.create(topic_partition, topic_id)
+        log = directory.get(topic_partition, topic_id)
+        assert log is not None
+        return log
+
+    def note_missing(self) -> None:
+        """Call once, before anything is opened: a partition that is in none of the directories may be in one
+        that could not be opened. It is served when that one is back, and never begun anew meanwhile."""
+        if self._unusable:
+            self._missing = frozenset(each for each in self._hosted() if self.directory_of(each[0]) is None)
+
+    def holds_log(self, topic_partition: TopicPartition) -> bool:
+        return self.directory_of(topic_partition) is not None
+
+    def has_directory(self, path: str) -> bool:
+        return any(each.path == path for each in self._directories)
+
+    def at(self, path: str) -> LogDirectory:
+        return next(each for each in self._directories if each.path == path)
+
+    def delete_log(self, topic_partition: TopicPartition) -> None:
+        """With the copy of it that may be on its way into another directory."""
+        for directory in self._directories:
+            try:
+                directory.futures.discard(topic_partition)
+                directory.delete(topic_partition)
+            except (StorageError, DiskFullError) as error:
+                if topic_partition in directory:
+                    _logger.error("%s could not be deleted: %s", topic_partition, error)
+
+    def settle_moves(self) -> "list[tuple[LogDirectory, TopicPartition]]":
+        """Copies that an earlier run left unfinished and whose originals are here; the others go."""
+        settle_moves(self.online)
+        unfinished: list[tuple[LogDirectory, TopicPartition]] = []
+        for directory in self.online:
+            for partition in directory.futures:
+                if self.directory_of(partition) in (None, directory):
+                    directory.futures.discard(partition)
+                else:
+                    unfinished.append((directory, partition))
+        return unfinished
+
+    async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
+        offline = [DescribedDirectory(path, {}, 0, 0, is_offline=True) for path in self._unusable]
+        return [
+            *await self.in_thread(lambda: [self._describe(each, wanted) for each in self._directories]),
+            *offline,
+        ]
+
+    def _describe(
+        self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+    ) -> DescribedDirectory:
+        if not directory.is_online:
+            return DescribedDirectory(directory.path, {}, 0, 0, is_offline=True)
+        present = directory.partitions() if wanted is None else (each for each in wanted if each in directory)
+        sizes = {each: directory.size_of(each) for each in present}
+        if directory is self._directories[0]:
+            # Partitions that nobody has used yet have no directory; they will be somewhere, and are empty.
+            hosted = {each for each, topic_id in self._hosted() if (each, topic_id) not in self._missing}
+            unused = hosted if wanted is None else hosted.intersection(wanted)
+            sizes.update((each, 0) for each in sorted(unused) if self.directory_of(each) is None)
+        return DescribedDirectory(
+            directory.path,
+            sizes,
+            directory.total_bytes,
+            directory.free_bytes,
+            futures={
+                log.topic_partition: FutureReplica(log.size_bytes, self._lag_of(log))
+                for log in directory.futures.opened()
+                if wanted is None or log.topic_partition in wanted
+            },
+        )
+
+    def _lag_of(self, future: Log) -> int:
+        """How far a copy is behind. Its original is open as long as it is copied."""
+        home = self.directory_of(future.topic_partition)
+        original = None if home is None else home.get(future.topic_partition)
+        return 0 if original is None else max(original.log_end_offset - future.log_end_offset, 0)
+
+    async def recover(self) -> None:
+        """Open every log that was not closed cleanly; before anything is served."""
+        for directory in self.online:
+            if directory.unrecovered_count:
+                _logger.warning(
+                    "%s was not shut down cleanly; recovering %d logs",
+                    directory.path,
+                    directory.unrecovered_count,
+                )
+                await self.in_thread(lambda each=directory: _exhaust(each.recover()))  # type: ignore[misc]
+
+    async def apply_retention(self) -> None:
+        """Log by log, with a turn of the event loop for the others after each."""
+        for directory in self.online:
+            for deleted in directory.retention_steps(self._clock.wall_ms()):
+                if deleted:
+                    _logger.info("%s: retention let %d segments go", directory.path, deleted)
+                await asyncio.sleep(0)
+
+    def flush_due(self) -> None:
+        for directory in self.online:
+            for log in directory.flush_due(self._clock.wall_ms()):
+                self._flusher.request(log.sync)
+
+    async def write_checkpoints(self) -> None:
+        for directory in self.online:
+            await self.in_thread(directory.begin_checkpoint())
+
+    async def remove_deleted(self) -> None:
+        for directory in self.online:
+            removal = directory.begin_removal(self._clock.wall_ms())
+            if removal is not None:
+                await self.in_thread(removal)
+
+    def expire_producers(self) -> None:
+        for directory in self.online:
+            directory.expire_producers(self._clock.wall_ms())
+
+    async def run_what_is_due(self) -> None:
+        """All of it now; return when it is done, and when closed segments are on disk, as compaction wants
+        them to be."""
+        self.expire_producers()
+        self.flush_due()
+        await self.apply_retention()
+        await self.remove_deleted()
+        await self._flusher.drain()
+
+    async def close(self, *, clean: bool) -> None:
+        """Close them all; raises the first failure afterwards.
+
+        A full disk is none: everything acknowledged is in the log, and the next start recovers the rest.
+        """
+        failures: list[StorageError] = []
+        for directory in self._directories:
+            try:
+                await self.in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+            except DiskFullError as error:
+                _logger.error(
+                    "%s has no room for a clean shutdown and is recovered at the next start: %s",
+                    directory.path,
+                    error,
+                )
+            except StorageError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        return next((each for each in self._directories if topic_partition in each), None)
+
+    def _run_blocking(self, work: Callable[[], None]) -> None:
+        self._loop.run_in_executor(self._thread, work)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._thread, work)
+
+
+def _exhaust(logs: Iterable[Log]) -> None:
+    for log in logs:
+        if log.cut_bytes:
+            _logger.warning("%s: %d bytes of an unfinished write were cut off", log.directory, log.cut_bytes)
+
+
+def _report(path: str, reason: str) -> None:
+    _logger.error("%s goes offline: %s. Check the disk, then restart the broker.", path, reason)

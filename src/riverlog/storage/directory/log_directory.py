@@ -1,0 +1,380 @@
+"""One data directory (`log.dirs`): its owner, its lock, and the logs in it.
+
+Logs are opened when they are touched. After a clean shutdown a start reads one listing and three
+checkpoints, however many partitions there are. After a crash each log is recovered when it is opened
+(`recover` opens them all); those that nobody opened before the next clean shutdown are remembered as
+unrecovered.
+
+Everything is called on the event loop, apart from what is said to block: `open`, `recover`, `close`, and
+the functions that the methods named `begin_` return. Not here: which partitions belong on this node.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from uuid import UUID
+
+from riverlog.model.clock import Clock
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.disk import DirectoryLock, Disk
+from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, unless_failing
+from riverlog.storage.directory.claim import new_cluster_id, take
+from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
+from riverlog.storage.directory.future_logs import FutureLogs
+from riverlog.storage.directory.state import read_shutdown_state, write_shutdown_state
+from riverlog.storage.directory.strays import log_bytes
+from riverlog.storage.disk.open_files import OpenFiles
+from riverlog.storage.files import names
+from riverlog.storage.files.checkpoint import partition_of
+from riverlog.storage.files.deleted_files import remove
+from riverlog.storage.files.meta_properties import (
+    MetaProperties,
+    check_owner,
+    read_meta_properties,
+    write_meta_properties,
+)
+from riverlog.storage.files.partition_metadata import read_topic_id, write_topic_id
+from riverlog.storage.log.log import Log
+from riverlog.storage.log.opening import LogEnvironment, LogToOpen
+from riverlog.storage.log.syncing import LogSync
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDirectory:
+    """Use `open`. `run_blocking` and the environment's `request_sync` take work off the loop; without them it
+    blocks."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        environment: LogEnvironment,
+        meta: MetaProperties,
+        lock: DirectoryLock,
+        config_for: Callable[[str], LogConfig],
+        new_uuid: Callable[[], UUID],
+    ) -> None:
+        self.path = path
+        self.meta = meta
+        self.health = environment.health
+        self.environment = environment
+        self.run_blocking: Callable[[Callable[[], None]], None] | None = None
+        environment.on_synced = self._note_synced
+        self._disk = disk = environment.files.disk
+        self._clock = environment.clock
+        self._lock = lock
+        self._config_for = config_for
+        self._new_uuid = new_uuid
+        self._deleted = environment.deleted
+        self._checkpoints = DirectoryCheckpoints(path, disk)
+        self._cleaned = CleanerOffsets(path, disk)
+        self._logs: dict[str, Log] = {}
+        self._created: set[str] = set()
+        self._is_closing = self._checkpoint_waits = False
+        self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
+        self._known = self._find_partitions()
+        dirty = read_shutdown_state(disk, path, self._known | self.futures.names)
+        self.futures.distrust(dirty)
+        self._unrecovered = dirty & self._known
+        self.was_clean = not self._unrecovered
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        disk: Disk,
+        clock: Clock,
+        node_id: NodeId,
+        cluster_id: str | None,
+        new_uuid: Callable[[], UUID],
+        config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
+        open_files: OpenFiles | None = None,
+    ) -> "LogDirectory":
+        """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
+        lock = take(disk, path)
+        environment = LogEnvironment.at(path, disk, clock, open_files)
+        guarded = environment.files.disk
+        try:
+            meta = read_meta_properties(guarded, path)
+            if meta is not None:
+                check_owner(meta, path, node_id, cluster_id)
+            if meta is None or not guarded.read(f"{path}/{names.META_PROPERTIES}").count(b"riverlog."):
+                meta = meta or MetaProperties(node_id, cluster_id or new_cluster_id(new_uuid), new_uuid())
+                write_meta_properties(guarded, path, meta)
+            return cls(
+                path, environment=environment, meta=meta, lock=lock, config_for=config_for, new_uuid=new_uuid
+            )
+        except BaseException:
+            lock.release()
+            raise
+
+    def _find_partitions(self) -> set[str]:
+        known = set[str]()
+        for name in self._disk.list(self.path):
+            if name.endswith(names.DELETED_DIRECTORY) and "." in name:
+                self._deleted.add(f"{self.path}/{name}", 0)
+            elif names.parse_partition_directory(name) is not None:
+                known.add(name)
+            elif (partition := names.parse_future_directory(name)) is not None:
+                self.futures.found(partition, name)
+        return known
+
+    @property
+    def is_online(self) -> bool:
+        return self.health.is_online
+
+    @property
+    def unrecovered_count(self) -> int:
+        return len(self._unrecovered)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return str(partition) in self._known
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """Every partition that has a directory here, opened or not; in the order of their names."""
+        return (partition_of(name) for name in sorted(self._known))
+
+    def opened(self) -> list[Log]:
+        return list(self._logs.values())
+
+    def topic_id_of(self, partition: TopicPartition) -> UUID | None:
+        """The topic id on disk, without opening the log."""
+        log = self._logs.get(str(partition))
+        if log is not None:
+            return log.topic_id
+        clean = str(partition) not in self._unrecovered
+        return read_topic_id(self._disk, f"{self.path}/{partition}", clean=clean)
+
+    def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
+        """Make the directory of a new partition. It is opened, and its files made, on first use."""
+        self.health.require_online()
+        name = str(partition)
+        if name in self._known:
+            return
+        directory = f"{self.path}/{name}"
+        self._disk.make_directories(directory)
+        if topic_id is not None:
+            write_topic_id(self._disk, directory, topic_id)
+        self._known.add(name)
+        self._created.add(name)
+        self._checkpoints.forget(name)
+        self._cleaned.forget(name)
+
+    def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
+        """The log of a partition, opened (and recovered) now if it was not; None when there is none.
+
+        `topic_id` is what the cluster metadata says: written where a crash took it, an error where the
+        directory belongs to another topic of that name.
+        """
+        name = str(partition)
+        log = self._logs.get(name)
+        if log is None and name in self._known:
+            log = self._logs[name] = self._open(name, partition, topic_id)
+            self._unrecovered.discard(name)
+            self._created.discard(name)
+        return log
+
+    def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
+        self.health.require_online()
+        to_open = LogToOpen(
+            f"{self.path}/{name}",
+            partition,
+            self._config_for(partition.topic),
+            topic_id=topic_id,
+            recovery_point=self._checkpoints.recovery_points.get(name, 0),
+            log_start_offset=self._checkpoints.log_starts.get(name, 0),
+            cleaned_offset=self._cleaned.get(name),
+            is_clean=name not in self._unrecovered and name not in self._created,
+        )
+        log = Log(to_open, self.environment)
+        log.state.set_high_watermark(self._checkpoints.high_watermarks.get(name, 0))
+        return log
+
+    def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
+        self.health.require_online()
+        config = self._config_for(partition.topic)
+        to_open = LogToOpen(f"{self.path}/{name}", partition, config, topic_id, is_clean=clean)
+        return Log(to_open, self.environment)
+
+    def begin_adoption(self, partition: TopicPartition) -> Callable[[], None]:
+        """Take the offsets of a log on its way in; the result writes them and blocks."""
+        future = self.futures[partition]
+        self._checkpoints.note(str(partition), future)
+        return self.begin_checkpoint()
+
+    def adopt(self, partition: TopicPartition, cleaned_offset: int) -> Log:
+        """Take in a copy that is whole, durable and closed. Blocks for a sync and to read its directory."""
+        name = str(partition)
+        self._checkpoints.note(name, self.futures[partition])
+        self.futures.complete(partition)
+        self._known.add(name)
+        log = self._logs[name] = self._open(name, partition)
+        log.state.cleaned_offset = cleaned_offset
+        return log
+
+    def release(self, partition: TopicPartition) -> None:
+        """Let go of a log that was moved away; where the disk fails its files stay until the next start."""
+        try:
+            self.delete(partition)
+        except (StorageError, DiskFullError):
+            self._known.discard(str(partition))
+            if (log := self._logs.pop(str(partition), None)) is not None:
+                log.close(clean=False)
+
+    def sync_names(self) -> None:
+        """Make what was renamed last. Blocks; any thread."""
+        self._disk.sync_directory(self.path)
+
+    def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
+        """A compacted log that nobody has opened since the start, if it is due; otherwise it stays closed."""
+        name = str(partition)
+        if name in self._logs or name in self._unrecovered or name not in self._checkpoints.recovery_points:
+            return None
+        if not self._config_for(partition.topic).is_compacted:
+            return None
+        log = self._open(name, partition)
+        if not is_due(log):
+            log.close()
+            return None
+        self._logs[name] = log
+        return log
+
+    def recover(self) -> Iterator[Log]:
+        """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
+        for name in sorted(self._unrecovered):
+            if name in self._unrecovered and (log := self.get(partition_of(name))) is not None:
+                yield log
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Take a partition out of the directory; its files are removed later."""
+        if partition not in self:
+            return
+        renamed = f"{self.path}/{names.deleted_directory(str(partition), self._new_uuid().hex)}"
+        self._take_out(str(partition), renamed)
+        delay_ms = self._config_for(partition.topic).file_delete_delay_ms
+        self._deleted.add(renamed, self._clock.wall_ms() + delay_ms)
+
+    def set_aside(self, partition: TopicPartition) -> None:
+        """Take a partition that is here out of the directory but keep its files, under another name."""
+        renamed = names.stray_directory(partition, self._new_uuid().hex)
+        self._take_out(str(partition), f"{self.path}/{renamed}")
+        self._disk.sync_directory(self.path)
+        _logger.warning(
+            "%s/%s belongs to no partition of this node and is now %s; `riverlog log strays` can remove it",
+            self.path,
+            partition,
+            renamed,
+        )
+
+    def _take_out(self, name: str, renamed: str) -> None:
+        self.health.require_online()
+        if (log := self._logs.pop(name, None)) is not None:
+            log.rename_and_close(renamed)
+        else:
+            self._disk.rename(f"{self.path}/{name}", renamed)
+        for noted in (self._known, self._created, self._unrecovered):
+            noted.discard(name)
+        self._checkpoints.forget(name)
+        self._cleaned.forget(name)
+
+    def size_of(self, partition: TopicPartition) -> int:
+        """Bytes in the segments of a partition, without opening the log."""
+        name = str(partition)
+        if (log := self._logs.get(name)) is not None:
+            return log.size_bytes
+        return log_bytes(self._disk, f"{self.path}/{name}")
+
+    @property
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes(self.path)
+
+    @property
+    def total_bytes(self) -> int:
+        return self._disk.total_bytes(self.path)
+
+    def retention_steps(self, now_ms: int) -> Iterator[int]:
+        """Apply retention to one log after the other; yields how many segments each lost.
+
+        Logs that nobody has opened are opened for it and closed again, except empty ones, which a clean
+        shutdown leaves without a recovery point."""
+        for log in self.opened():
+            if log.is_online:
+                yield log.cutting.apply_retention(now_ms)
+        for name in list(self._checkpoints.recovery_points):
+            if name in self._known and name not in self._logs and name not in self._unrecovered:
+                log = self._open(name, partition_of(name))
+                count = log.cutting.apply_retention(now_ms)
+                self._checkpoints.note(name, log)
+                log.close()
+                yield count
+
+    def expire_producers(self, now_ms: int) -> int:
+        return sum(log.state.expire_producers(now_ms) for log in self.opened())
+
+    def flush_due(self, now_ms: int) -> list[Log]:
+        """The logs whose `flush.ms` has passed; the caller has them synced."""
+        return [log for log in self.opened() if log.is_online and log.sync.is_due(now_ms)]
+
+    def begin_checkpoint(self) -> Callable[[], None]:
+        """Take all offsets now; the result writes them and blocks."""
+        return self._checkpoints.begin(self._logs.items())
+
+    def begin_cleaner_checkpoint(self) -> Callable[[], None]:
+        """Take how far each log has been cleaned; the result writes it and blocks."""
+        return self._cleaned.begin(self._logs.items())
+
+    def checkpoint(self) -> None:
+        self.begin_checkpoint()()
+
+    def begin_removal(self, now_ms: int) -> Callable[[], None] | None:
+        """Files that are due to go; the result removes them and blocks. None when there are none."""
+        due = self._deleted.take_due(now_ms)
+        return (lambda: remove(self._disk, due)) if due else None
+
+    def _note_synced(self, synced: LogSync) -> None:
+        """After a roll is on disk the recovery point is written, so that a crash scans one segment only. Not
+        while another waits to be written: each holds the offsets of every log, and the next brings this."""
+        name = synced.state.directory.rpartition("/")[2]
+        if name not in self._logs or self._is_closing:
+            return  # Of a log on its way in nothing is written until it has arrived.
+        saved = self._checkpoints.recovery_points.get(name, 0)
+        if saved < synced.state.segments.active.base_offset <= synced.flushed_offset:
+            if self.run_blocking is None:
+                unless_failing(self.begin_checkpoint())
+            elif not self._checkpoint_waits:
+                self._checkpoint_waits = True
+                self.run_blocking(partial(self._write_waiting, self.begin_checkpoint()))
+
+    def _write_waiting(self, write: Callable[[], None]) -> None:
+        self._checkpoint_waits = False
+        unless_failing(write)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
+
+        No sync may be in progress. A log that cannot be saved, because the disk is full, leaves the
+        directory to be recovered at the next start."""
+        self._is_closing = True
+        logs = (*self.opened(), *self.futures.opened())
+        try:
+            if clean and self.health.is_online:
+                # First all the writing, then all the syncing: a file system commits much of it at once.
+                for log in logs:
+                    log.sync.write_state()
+                for log in logs:
+                    log.close()
+                self._disk.sync_directory(self.path)
+                self.checkpoint()
+                write_shutdown_state(self._disk, self.path, self._unrecovered)
+        finally:
+            for log in logs:
+                log.close(clean=False)
+            self._logs.clear()
+            self._lock.release()

@@ -1,0 +1,67 @@
+"""What a log consists of in memory, which the parts of `Log` share: its segments, and what describes them.
+
+Invariants: log start <= last stable offset <= high watermark <= log end; producers, leader epochs and indexes
+speak of exactly those batches that are whole in the files. Whoever changes one of these changes the others
+before it returns to the event loop.
+"""
+
+from dataclasses import dataclass
+
+from riverlog.model.config.slices import LogConfig
+from riverlog.storage.log.leader_epochs import LeaderEpochs
+from riverlog.storage.log.segment_list import SegmentList
+from riverlog.storage.producers.snapshots import ProducerSnapshots
+from riverlog.storage.producers.state import ProducerStates
+
+
+@dataclass(slots=True, eq=False)
+class LogState:
+    directory: str
+    config: LogConfig
+    segments: SegmentList
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    snapshots: ProducerSnapshots
+    log_start_offset: int
+    high_watermark: int
+    log_end_offset: int
+    cleaned_offset: int
+    """How far compaction has come."""
+    generation: int = 0
+    """Changes when the end of the log is cut off."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        if not self.producers:
+            return self.high_watermark
+        unstable = self.producers.first_unstable_offset()
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def set_high_watermark(self, offset: int) -> None:
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if self.producers.unreplicated:
+            self.producers.pass_high_watermark(self.high_watermark)
+
+    def commit_all(self) -> None:
+        """Everything that is in the log may be read."""
+        self.high_watermark = end = self.log_end_offset
+        if self.producers.unreplicated:
+            self.producers.pass_high_watermark(end)
+
+    def assign_leader_epoch(self, epoch: int) -> None:
+        """This replica leads from here on."""
+        self.epochs.assign(epoch, self.log_end_offset)
+
+    def move_start(self, offset: int) -> None:
+        """Up, if anywhere."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            self.set_high_watermark(self.high_watermark)
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+        self.segments.active.headroom = None
+
+    def expire_producers(self, now_ms: int) -> int:
+        return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)

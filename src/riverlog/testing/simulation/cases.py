@@ -1,0 +1,190 @@
+"""A case: everything about a run that is not the seed's further chance, as a value that can be kept as JSON.
+
+A seed draws one: settings of the broker, quality of the network, clients, and a schedule of faults. Shrinking
+leaves parts out; what is left is a case too, and runs the same way.
+"""
+
+import json
+import random
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from riverlog.testing.simulation import faults
+from riverlog.testing.simulation.faults import ScheduleError
+
+VERSION: Final = 1
+FORM_S: Final = 5.0
+PROFILES: Final = ("standard",)
+
+_WAYS: Final = ("to", "from", "both")
+_EVERYTHING_BUT_DISK: Final = (
+    "kill",
+    "restart",
+    "pause",
+    "stall",
+    "cut",
+    "reset",
+    "half_open",
+    "slow_link",
+    "stopped_client",
+    "killed_client",
+    "short_writes",
+    "slow_disk",
+    "cold",
+    "clock_jump",
+    "clock_drift",
+    "slow_store",
+    "late_watches",
+    "unwritable_store",
+)
+_DISK: Final = ("power_cut", "eio_read", "eio_write", "eio_sync", "full_disk")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    seed: int
+    profile: str = "standard"
+    chaos_s: float = 20.0
+    settings: dict[str, str] = field(default_factory=dict)
+    links: dict[str, float] = field(default_factory=dict)
+    clients: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+def from_json(text: str) -> Case:
+    """Raises `ScheduleError`."""
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ScheduleError(f"a case is a JSON object: {error}") from error
+    if not isinstance(given, dict) or given.get("version") != VERSION:
+        found = given.get("version") if isinstance(given, dict) else None
+        raise ScheduleError(f"the case is of version {found}; this simulator reads version {VERSION}")
+    unknown = sorted(given.keys() - set(Case.__dataclass_fields__))
+    if unknown:
+        raise ScheduleError(f"a case has no {', '.join(unknown)}")
+    case = Case(**given)
+    check(case)
+    return case
+
+
+def check(case: Case) -> None:
+    if case.profile not in PROFILES:
+        raise ScheduleError(f"unknown profile {case.profile!r}; the profiles are {', '.join(PROFILES)}")
+    for fault in case.faults:
+        faults.check(fault)
+        if fault["at_s"] > case.chaos_s:
+            raise ScheduleError(f"the fault at {fault['at_s']} s is after the chaos of {case.chaos_s} s")
+
+
+def draw(seed: int, profile: str = "standard") -> Case:
+    """The case of a seed."""
+    chance = random.Random(f"case {profile} {seed}")
+    clients = _draw_clients(chance)
+    chaos_s = round(chance.uniform(20, 60), 1)
+    kinds = chance.sample(_EVERYTHING_BUT_DISK, chance.randint(3, 8)) + chance.sample(
+        _DISK, chance.randint(0, 3)
+    )
+    count = chance.randint(5, 25)
+    hosts = [each["name"] for each in clients]
+    drawn = [
+        {
+            "at_s": round(chance.uniform(0, chaos_s * 0.9), 3),
+            **_draw_fault(chance, chance.choice(kinds), hosts),
+        }
+        for _ in range(count)
+    ]
+    case = Case(
+        seed,
+        profile,
+        chaos_s,
+        _draw_settings(chance),
+        _draw_links(chance),
+        clients,
+        sorted(drawn, key=lambda each: each["at_s"]),
+    )
+    check(case)
+    return case
+
+
+def _draw_settings(chance: random.Random) -> dict[str, str]:
+    settings = {
+        "offsets.topic.num.partitions": str(chance.choice([1, 2])),
+        "transaction.state.log.num.partitions": str(chance.choice([1, 2])),
+        "group.initial.rebalance.delay.ms": str(chance.choice([0, 100, 1000])),
+        "log.roll.ms": str(chance.choice([1000, 3000, 10_000])),
+        "log.cleaner.backoff.ms": str(chance.choice([200, 1000])),
+        "log.cleaner.min.cleanable.ratio": str(chance.choice([0.01, 0.1, 0.5])),
+        "log.cleaner.dedupe.buffer.size": str(1024 * 1024),
+        "log.retention.check.interval.ms": "2000",
+        "log.segment.delete.delay.ms": str(chance.choice([0, 1000, 60_000])),
+        "replica.high.watermark.checkpoint.interval.ms": str(chance.choice([500, 5000])),
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+        "log.index.interval.bytes": str(chance.choice([64, 512, 4096])),
+        "riverlog.acks.fsync": chance.choice(["true", "false"]),
+    }
+    if chance.random() < 0.3:
+        settings["log.flush.interval.messages"] = str(chance.choice([1, 20]))
+    if chance.random() < 0.3:
+        settings["log.dirs"] = "/data,/more"
+    return settings
+
+
+def _draw_links(chance: random.Random) -> dict[str, float]:
+    return {
+        "latency_s": chance.choice([0.0001, 0.001, 0.01]),
+        "spread_s": chance.choice([0.0005, 0.005, 0.03]),
+        "buffer_bytes": chance.choice([2048, 16 * 1024, 128 * 1024]),
+        "cut_chance": chance.choice([0.0, 0.05, 0.3]),
+    }
+
+
+def _draw_clients(chance: random.Random) -> list[dict[str, Any]]:
+    clients: list[dict[str, Any]] = [
+        {"name": "admin", "kind": "admin"},
+        {"name": "idempotent", "kind": "producer", "topic": "plain", "is_idempotent": True, "acks": -1},
+        {"name": "keyed", "kind": "producer", "topic": "compacted", "is_idempotent": True, "keys": 8},
+        {"name": "reader", "kind": "consumer", "topic": "plain"},
+        {"name": "transactor", "kind": "transactor", "is_newer": chance.random() < 0.5},
+        {"name": "committed", "kind": "consumer", "topic": "transactional", "is_committed_only": True},
+    ]
+    others: list[dict[str, Any]] = [
+        {"name": "plain1", "kind": "producer", "topic": "trimmed", "is_idempotent": False, "acks": 1},
+        {"name": "plain0", "kind": "producer", "topic": "trimmed", "is_idempotent": False, "acks": 0},
+        {"name": "scratch", "kind": "producer", "topic": "scratch", "is_idempotent": False, "acks": -1},
+        {"name": "transactor2", "kind": "transactor", "is_newer": chance.random() < 0.5},
+        {"name": "trimmed", "kind": "consumer", "topic": "trimmed"},
+        {"name": "keys", "kind": "consumer", "topic": "compacted"},
+        {"name": "uncommitted", "kind": "consumer", "topic": "transactional"},
+    ]
+    clients += chance.sample(others, chance.randint(2, 4))
+    if chance.random() < 0.7:
+        clients += [{"name": f"classic{each}", "kind": "classic"} for each in range(chance.choice([2, 3]))]
+    if chance.random() < 0.7:
+        clients += [{"name": f"member{each}", "kind": "member"} for each in range(chance.choice([2, 3]))]
+    for client in clients:
+        client["pause_s"] = round(chance.uniform(0.2, 1.0), 2)
+        if client["kind"] == "producer" and chance.random() < 0.3:
+            client["codec"] = chance.choice([1, 2, 3, 4])
+    return clients
+
+
+def _draw_fault(chance: random.Random, kind: str, hosts: list[str]) -> dict[str, Any]:
+    some = chance.sample(hosts, chance.randint(1, len(hosts)))
+    values: dict[str, Any] = {
+        "for_s": round(chance.choice([chance.uniform(0.1, 1), chance.uniform(1, 8)]), 3),
+        "hosts": some,
+        "way": chance.choice(_WAYS),
+        "chance": chance.randrange(1 << 30),
+        "after": chance.choice([0, chance.randrange(20), chance.randrange(200)]),
+        "room_bytes": chance.choice([0, chance.randrange(200), chance.randrange(5000)]),
+        "delay_s": round(chance.uniform(0.05, 1.0), 3),
+        "ms": chance.choice([-3_600_000, -5000, 5000, 60_000, 3_600_000]),
+        "rate": chance.choice([0.99, 1.0, 1.01]),
+    }
+    _, needs = faults.FAULTS[kind]
+    return {"fault": kind, **{each: values[each] for each in needs}}

@@ -1,0 +1,1 @@
+"""What must hold, looked at from outside after every step. Production code knows nothing of it."""

@@ -1,0 +1,41 @@
+"""A start neither deletes nor sets aside the log of a topic that exists (I21)."""
+
+from typing import Final
+from uuid import UUID
+
+from riverlog.storage.files.names import PARTITION_METADATA, parse_partition_directory
+from riverlog.storage.files.partition_metadata import decode_uuid
+from riverlog.testing.simulated_disk import SimulatedDisk
+from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
+from riverlog.testing.simulation.violations import Violation
+
+_ID_CHARACTERS: Final = 22
+"""Of a topic id as it is written; a torn file has fewer, and counts as none."""
+
+
+class KeptLogsCheck:
+    def __init__(self) -> None:
+        self._before: dict[str, UUID] = {}
+
+    def note_start(self, node: SimulatedNode) -> None:
+        self._before = _logs(node.disk, node.log_directories)
+
+    def compare(self, node: SimulatedNode, parts: ObservedNode) -> None:
+        living = {topic.topic_id for topic in parts.image.topics.values()}
+        after = _logs(node.disk, node.log_directories)
+        for path, topic_id in self._before.items():
+            if topic_id in living and path not in after:
+                raise Violation("I21", f"the start took {path} away, a log of the topic {topic_id}")
+
+
+def _logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
+    """Directories of partitions that say which topic they are of."""
+    found = {}
+    for root in roots:
+        for name in sorted(disk.list(root)) if disk.exists(root) else []:
+            path = f"{root}/{name}/{PARTITION_METADATA}"
+            if parse_partition_directory(name) is not None and disk.exists(path):
+                _, _, written = bytes(disk.peek(path)).partition(b"topic_id: ")
+                if len(written) == _ID_CHARACTERS:
+                    found[f"{root}/{name}"] = decode_uuid(written.decode())
+    return found

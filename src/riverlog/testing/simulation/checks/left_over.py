@@ -1,0 +1,22 @@
+"""What a broker leaves behind when it has stopped by itself: nothing (I18).
+
+Looked at in the moment between its last callback and the end of its process.
+"""
+
+from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
+from riverlog.testing.simulation.violations import Violation
+
+
+def check_left_over(loop: VirtualLoop, node: SimulatedNode, parts: ObservedNode) -> None:
+    tasks = [task.get_name() for task in node.unfinished()]
+    if tasks:
+        raise Violation("I18", f"after the broker has stopped these tasks run: {tasks}")
+    timers = loop.timers_of(node.life)
+    if timers:
+        raise Violation("I18", f"after the broker has stopped these are still to come: {timers}")
+    for partition in parts.replicas:
+        waiting = len(partition._readers) + len(partition._end_readers) + len(partition._producers)
+        if waiting:
+            what = f"after the broker has stopped {waiting} wait for {partition.topic_partition}"
+            raise Violation("I18", what)

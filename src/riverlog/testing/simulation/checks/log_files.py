@@ -1,0 +1,64 @@
+"""The batches of a log as they stand in its files, read past the broker."""
+
+from collections.abc import Iterator
+
+from riverlog.records.batch import BatchHeader, walk
+from riverlog.testing.simulated_disk import SimulatedDisk
+
+_SUFFIX = ".log"
+
+
+def segment_bases(disk: SimulatedDisk, directory: str) -> list[int]:
+    """Ascending."""
+    names = disk.list(directory) if disk.exists(directory) else []
+    return sorted(int(name[: -len(_SUFFIX)]) for name in names if name.endswith(_SUFFIX))
+
+
+def segment_path(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}{_SUFFIX}"
+
+
+def batches(disk: SimulatedDisk, directory: str) -> Iterator[tuple[BatchHeader, bytes]]:
+    """All of them, in the order of the files; of a file up to where it can be read."""
+    for base_offset in segment_bases(disk, directory):
+        content = disk.peek(segment_path(directory, base_offset))
+        for position, header in walk(content):
+            yield header, bytes(content[position : position + header.size_bytes])
+
+
+class LogCursor:
+    """A place in the files of a log, from which the next committed batches are read."""
+
+    __slots__ = ("_base", "_directory", "_disk", "_position")
+
+    def __init__(self, disk: SimulatedDisk, directory: str) -> None:
+        self._disk, self._directory = disk, directory
+        self._base: int | None = None
+        self._position = 0
+
+    def read(self, first_offset: int, end_offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """The batches from `first_offset` to before `end_offset`."""
+        if self._base is None or not self._disk.exists(segment_path(self._directory, self._base)):
+            self._base = None
+            self._enter(first_offset)
+        while first_offset < end_offset and self._base is not None:
+            content = self._disk.peek(segment_path(self._directory, self._base))
+            before = first_offset
+            for position, header in walk(content, self._position):
+                if header.next_offset > end_offset:
+                    return
+                self._position = position + header.size_bytes
+                if header.base_offset >= first_offset:
+                    first_offset = header.next_offset
+                    yield header, bytes(content[position : self._position])
+            if first_offset < end_offset and not self._enter(first_offset) and before == first_offset:
+                return
+
+    def _enter(self, offset: int) -> bool:
+        """Go to the segment that holds the offset; whether it is another one."""
+        bases = [base for base in segment_bases(self._disk, self._directory) if base <= offset]
+        base = bases[-1] if bases else None
+        if base == self._base:
+            return False
+        self._base, self._position = base, 0
+        return True

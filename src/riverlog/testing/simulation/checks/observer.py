@@ -1,0 +1,186 @@
+"""Looks at every node after each of its steps, when it has recovered, and before it ends.
+
+What the partitions say of themselves (their four bounds) is checked at once (I3); what they commit goes into
+the ledger, read from the files. A look costs little while nothing has changed.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from riverlog.records.batch import crc_is_valid
+from riverlog.replication.partition import Partition
+from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
+from riverlog.testing.simulation.checks.log_files import LogCursor, batches, segment_bases
+from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
+from riverlog.testing.simulation.violations import Violation
+
+_NOW_AND_THEN_S: Final = 5.0
+
+
+class Bounds(NamedTuple):
+    log_start: int
+    last_stable: int
+    high_watermark: int
+    log_end: int
+
+
+class PartitionView:
+    """What was last seen of a partition in one life of a node."""
+
+    __slots__ = ("bounds", "cursor", "ledger")
+
+    def __init__(self, ledger: PartitionLedger, cursor: LogCursor) -> None:
+        self.ledger, self.cursor = ledger, cursor
+        self.bounds = Bounds(0, 0, 0, 0)
+
+
+class NodeObserver:
+    """Of one node, over all its lives."""
+
+    def __init__(
+        self,
+        node: SimulatedNode,
+        ledger: Ledger,
+        report: Callable[[Violation], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._node, self._ledger, self._report, self._now_s = node, ledger, report, now_s
+        self._quiet_s = _NOW_AND_THEN_S
+        self._views: dict[tuple[UUID, int], PartitionView] = {}
+        self._lost_power = False
+        self.on_look: list[Callable[[SimulatedNode, ObservedNode], None]] = []
+        """Further checks, after the ledger has what is new."""
+        self.on_recovered: list[Callable[[SimulatedNode, ObservedNode], None]] = []
+        """When it is about to serve, before its files are compared with the ledger."""
+        self.on_quiet: list[Callable[[SimulatedNode, ObservedNode], None]] = []
+        """Now and then, and when nothing goes on any more."""
+        self.on_stopped: list[Callable[[SimulatedNode, ObservedNode], None]] = []
+        """When it has stopped by itself, before its process ends."""
+        node.on_recovered = self._recovered
+        node.on_stopped = self._stopped
+
+    def after_step(self) -> None:
+        parts = self._node.node
+        if parts is not None:
+            self.look(parts)
+
+    def look(self, parts: ObservedNode) -> None:
+        try:
+            for partition in parts.replicas:
+                self._look_at(partition)
+            for check in self.on_look:
+                check(self._node, parts)
+            if self._now_s() >= self._quiet_s:
+                self._quiet_s = self._now_s() + _NOW_AND_THEN_S
+                for check in self.on_quiet:
+                    check(self._node, parts)
+        except Violation as violation:
+            self._report(violation)
+
+    def look_at_quiet(self) -> None:
+        if (parts := self._node.node) is not None:
+            self._check(self.on_quiet, parts)
+
+    def _stopped(self, node: SimulatedNode, parts: ObservedNode) -> None:
+        self._check(self.on_stopped, parts)
+
+    def _check(
+        self, checks: list[Callable[[SimulatedNode, ObservedNode], None]], parts: ObservedNode
+    ) -> None:
+        try:
+            for check in checks:
+                check(self._node, parts)
+        except Violation as violation:
+            self._report(violation)
+
+    def note_power_cut(self) -> None:
+        self._lost_power = True
+
+    def _look_at(self, partition: Partition) -> None:
+        log = partition.log
+        view = self._views.get((partition.topic_id, partition.topic_partition[1])) or self._new_view(
+            partition
+        )
+        seen = view.bounds
+        if (
+            seen.log_end == log.log_end_offset
+            and seen.high_watermark == log.high_watermark
+            and seen.log_start == log.log_start_offset
+        ):
+            return
+        bounds = Bounds(log.log_start_offset, log.last_stable_offset, log.high_watermark, log.log_end_offset)
+        if not bounds[0] <= bounds[1] <= bounds[2] <= bounds[3]:
+            raise Violation("I3", f"{view.ledger}: {bounds}")
+        if bounds.high_watermark < view.bounds.high_watermark:
+            raise Violation("I3", f"{view.ledger}: the high watermark goes back, {view.bounds} to {bounds}")
+        view.bounds = bounds
+        ledger = view.ledger
+        ledger.start = max(ledger.start, bounds.log_start)
+        ledger.is_compacted |= log.config.is_compacted
+        if bounds.log_start > ledger.end:
+            self._ledger.skip(ledger, bounds.log_start)
+        if bounds.high_watermark > ledger.end:
+            for header, data in view.cursor.read(ledger.end, bounds.high_watermark):
+                self._ledger.commit(ledger, header, data)
+            if ledger.end != bounds.high_watermark:
+                what = f"{ledger}: the watermark is {bounds.high_watermark}, the files end at {ledger.end}"
+                raise Violation("I10", what)
+        if log.config.acks_fsync:
+            ledger.durable_end = bounds.high_watermark
+
+    def _new_view(self, partition: Partition) -> PartitionView:
+        topic, index = partition.topic_partition
+        ledger = self._ledger.of(topic, partition.topic_id, index)
+        view = PartitionView(ledger, LogCursor(self._node.disk, partition.log.directory))
+        self._views[partition.topic_id, index] = view
+        return view
+
+    def _recovered(self, node: SimulatedNode, parts: ObservedNode) -> None:
+        """Before anybody is served: the files hold a valid prefix with everything that was promised."""
+        try:
+            self._check_recovered(node, parts)
+        except Violation as violation:
+            self._report(violation)
+
+    def _check_recovered(self, node: SimulatedNode, parts: ObservedNode) -> None:
+        self._views.clear()
+        for check in self.on_recovered:
+            check(node, parts)
+        lost_power, self._lost_power = self._lost_power, False
+        image = parts.image
+        for ledger in self._ledger.partitions.values():
+            topic = image.topics.get(ledger.topic)
+            if topic is not None and topic.topic_id == ledger.topic_id and ledger.end > 0:
+                self._compare(node, parts, ledger, lost_power=lost_power)
+
+    def _compare(
+        self, node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger, *, lost_power: bool
+    ) -> None:
+        directory = next((each for each in parts.log_directories_of(ledger.topic, ledger.index)), None)
+        found = list(batches(node.disk, directory)) if directory is not None else []
+        for header, data in found:
+            if not crc_is_valid(data, 0, header):
+                raise Violation(
+                    "I10", f"{ledger}: a batch at {header.base_offset} with a wrong checksum is kept"
+                )
+            if header.base_offset < ledger.end and not ledger.is_the_same(header, memoryview(data)):
+                raise Violation("I2", f"{ledger}: after a restart offset {header.base_offset} is another")
+        bases = segment_bases(node.disk, directory) if directory is not None else []
+        end = max(bases[-1] if bases else 0, found[-1][0].next_offset if found else 0)
+        promised = ledger.durable_end if lost_power else ledger.end
+        if end < promised and promised > ledger.start:
+            raise Violation(
+                "I1",
+                f"{ledger}: after {'a power cut' if lost_power else 'a crash'} the log ends at {end}, "
+                f"{promised} was promised",
+            )
+        if not ledger.is_compacted:
+            self._compare_offsets(ledger, {header.base_offset for header, _ in found}, min(promised, end))
+        if end < ledger.end:
+            self._ledger.cut(ledger, end)
+
+    def _compare_offsets(self, ledger: PartitionLedger, found: set[int], end: int) -> None:
+        for batch in ledger.batches:
+            if ledger.start <= batch.base_offset < end and batch.base_offset not in found:
+                raise Violation("I1", f"{ledger}: after a restart offset {batch.base_offset} is gone")

@@ -1,0 +1,28 @@
+"""All further checks of a node, put in their places."""
+
+from riverlog.testing.simulation.checks.compaction import CompactionCheck
+from riverlog.testing.simulation.checks.kept_logs import KeptLogsCheck
+from riverlog.testing.simulation.checks.ledger import Ledger
+from riverlog.testing.simulation.checks.left_over import check_left_over
+from riverlog.testing.simulation.checks.observer import NodeObserver
+from riverlog.testing.simulation.checks.owners import OwnerCheck
+from riverlog.testing.simulation.checks.sequences import SequenceCheck
+from riverlog.testing.simulation.checks.shards import compare_shards
+from riverlog.testing.simulation.checks.transactions import TransactionCheck
+from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.nodes import SimulatedNode
+
+
+def add_ledger_checks(ledger: Ledger) -> None:
+    """What the ledger alone tells."""
+    SequenceCheck(ledger)
+    OwnerCheck(ledger)
+
+
+def add_node_checks(observer: NodeObserver, node: SimulatedNode, ledger: Ledger, loop: VirtualLoop) -> None:
+    transactions, compaction, kept_logs = TransactionCheck(ledger), CompactionCheck(ledger), KeptLogsCheck()
+    observer.on_look.append(lambda node, parts: transactions.look())
+    observer.on_recovered.append(kept_logs.compare)
+    observer.on_quiet += [compaction.compare, compare_shards]
+    observer.on_stopped.append(lambda node, parts: check_left_over(loop, node, parts))
+    node.on_starting = kept_logs.note_start

@@ -1,0 +1,208 @@
+"""A transactional producer: some batches, perhaps offsets of a group, then a commit or an abort.
+
+It speaks one of two dialects: the older one adds partitions and offsets to the transaction before it writes
+to them, the newer one (KIP-890) leaves that to the broker and gets another epoch with every end. An end
+without an answer is asked again; whatever makes it unsure of its transaction makes it begin with a new epoch.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from riverlog.model.errors import ErrorCode
+from riverlog.testing.simulation.clients.connection import Disconnected
+from riverlog.testing.simulation.clients.process import Surroundings
+from riverlog.testing.simulation.clients.producers import TRY_AGAIN, Producer, ProducerPlan
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from riverlog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from riverlog.wire.messages.end_txn import EndTxnRequest
+from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
+from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
+from riverlog.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+_TRANSACTION_KEY = 1
+_GROUP_KEY = 0
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TransactorPlan:
+    transactional_id: str
+    timeout_ms: int = 6000
+    is_newer: bool = True
+    abort_chance: float = 0.25
+    leave_chance: float = 0.05
+    """How often a transaction is left open, for the broker to abort."""
+    group: str | None = None
+    batches_max: int = 4
+
+
+class _GiveUpError(Exception):
+    """The transaction cannot be gone on with; begin with a new epoch."""
+
+
+class Transactor(Producer):
+    kind = "transaction"
+
+    def __init__(self, around: Surroundings, plan: ProducerPlan, transactions: TransactorPlan) -> None:
+        super().__init__(around, plan)
+        self.transactions = transactions
+        self._offset = 0
+
+    async def operate(self) -> None:
+        await self.pause(self.plan.pause_s)
+        try:
+            if self._producer is None:
+                await self._begin_anew()
+            await self._transaction()
+        except _GiveUpError:
+            self._producer = None
+            await self.pause(0.1)
+        except Disconnected:
+            self._producer = None
+            raise
+
+    async def _begin_anew(self) -> None:
+        await self._find(self.transactions.transactional_id, _TRANSACTION_KEY)
+        request = InitProducerIdRequest(
+            transactional_id=self.transactions.transactional_id,
+            transaction_timeout_ms=self.transactions.timeout_ms,
+        )
+        reply = await self._insist("init transactions", ApiKey.INIT_PRODUCER_ID, 5, request)
+        self._producer = (reply.producer_id, reply.producer_epoch)
+        self._sequences.clear()
+        self.done("initialised", id=reply.producer_id, epoch=reply.producer_epoch)
+
+    async def _find(self, key: str, kind: int) -> None:
+        for _ in range(_TRIES):
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+            reply = await self.ask(ApiKey.FIND_COORDINATOR, 4, request)
+            if not reply.coordinators[0].error_code:
+                return
+            self.refused("find coordinator", reply.coordinators[0].error_code)
+            await self.pause(0.2)
+        raise _GiveUpError
+
+    async def _transaction(self) -> None:
+        chance = self._chance
+        indexes = [
+            chance.randrange(self.plan.partitions)
+            for _ in range(chance.randint(1, self.transactions.batches_max))
+        ]
+        if not self.transactions.is_newer:
+            await self._add_partitions(sorted(set(indexes)))
+        for index in indexes:
+            await self._write(index)
+        if self.transactions.group is not None and chance.random() < 0.5:
+            await self._commit_offsets(self.transactions.group)
+        if chance.random() < self.transactions.leave_chance:
+            self.done("left open")
+            raise _GiveUpError
+        await self._end(commit=chance.random() >= self.transactions.abort_chance)
+
+    async def _add_partitions(self, indexes: list[int]) -> None:
+        producer_id, epoch = self._identity
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactions.transactional_id,
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=self.plan.topic, partitions=indexes)],
+        )
+
+        def code_of(reply: Any) -> int:
+            results = reply.results_by_topic_v3_and_below[0].results_by_partition
+            return int(max(each.partition_error_code for each in results))
+
+        await self._insist("add partitions", ApiKey.ADD_PARTITIONS_TO_TXN, 3, request, code_of)
+        self.done("added partitions")
+
+    async def _write(self, index: int) -> None:
+        sending = self.new_batch(index, transactional=True)
+        request = self.request(sending, self.transactions.transactional_id)
+        version = 12 if self.transactions.is_newer else min(self.plan.version, 11)
+
+        def answer_of(reply: Any) -> Any:
+            return reply.responses[0].partition_responses[0]
+
+        reply = await self._insist(
+            "transactional produce", ApiKey.PRODUCE, version, request, lambda got: answer_of(got).error_code
+        )
+        offset = answer_of(reply).base_offset
+        if self.plan.acks:
+            self._ledger.check_acknowledged(self.plan.topic, index, offset, sending.crc)
+        self.done("wrote", at=f"{self.plan.topic}-{index}", offset=offset)
+
+    async def _commit_offsets(self, group: str) -> None:
+        producer_id, epoch = self._identity
+        if not self.transactions.is_newer:
+            request = AddOffsetsToTxnRequest(
+                transactional_id=self.transactions.transactional_id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                group_id=group,
+            )
+            await self._insist("add offsets", ApiKey.ADD_OFFSETS_TO_TXN, 3, request)
+        await self._find(group, _GROUP_KEY)
+        self._offset += 1
+        piece = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=self._offset)
+        commit = TxnOffsetCommitRequest(
+            transactional_id=self.transactions.transactional_id,
+            group_id=group,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=self.plan.topic, partitions=[piece])],
+        )
+        await self._insist(
+            "transactional offsets",
+            ApiKey.TXN_OFFSET_COMMIT,
+            5 if self.transactions.is_newer else 3,
+            commit,
+            lambda reply: reply.topics[0].partitions[0].error_code,
+        )
+        self.done("added offsets", offset=self._offset)
+
+    async def _end(self, *, commit: bool) -> None:
+        producer_id, epoch = self._identity
+        request = EndTxnRequest(
+            transactional_id=self.transactions.transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=commit,
+        )
+        version = 5 if self.transactions.is_newer else 3
+        reply = await self._insist("end transaction", ApiKey.END_TXN, version, request)
+        if self.transactions.is_newer:
+            self._producer = (reply.producer_id, reply.producer_epoch)
+            self._sequences.clear()
+        self.done("committed" if commit else "aborted", id=producer_id, epoch=epoch)
+
+    @property
+    def _identity(self) -> tuple[int, int]:
+        assert self._producer is not None
+        return self._producer
+
+    async def _insist(
+        self,
+        what: str,
+        key: ApiKey,
+        version: int,
+        request: Any,
+        code_of: Any = lambda reply: reply.error_code,
+    ) -> Any:
+        """Ask until there is an answer that no later try would change."""
+        for _ in range(_TRIES):
+            reply = await self.ask(key, version, request)
+            code = code_of(reply)
+            if not code:
+                return reply
+            if code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise self.violated("I6", f"{what} was answered with UNKNOWN_SERVER_ERROR")
+            self.refused(what, code)
+            if code not in TRY_AGAIN:
+                break
+            await self.pause(0.1)
+        raise _GiveUpError

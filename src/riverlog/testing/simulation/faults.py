@@ -1,0 +1,245 @@
+"""What can go wrong, by name. A fault is a value in a schedule: a name, a time, and what it needs to know.
+
+Each is applied to a run and undoes itself after its time; at the end of the chaos all are undone at once.
+A name that is not here, or a fault without what it needs, is a `ScheduleError`.
+"""
+
+import errno
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from riverlog.testing.simulation.nodes import SimulatedNode, State
+from riverlog.testing.simulation.world import World
+
+_CLIENTS = "clients"
+
+
+class ScheduleError(Exception):
+    """A schedule that cannot be carried out, and why."""
+
+
+class Scene(Protocol):
+    """What a fault is applied to."""
+
+    world: World
+    node: SimulatedNode
+
+    def later(self, after_s: float, undo: Callable[[], None]) -> None:
+        """After a while, or when everything heals."""
+        ...
+
+    def bring_up(self, after_s: float) -> None:
+        """Have the node started again."""
+        ...
+
+    def restart_client(self, name: str) -> None: ...
+
+
+Apply = Callable[[Scene, Mapping[str, Any]], None]
+
+
+def _kill(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.kill()
+    scene.bring_up(given["for_s"])
+
+
+def _power_cut(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.power_cut(given["chance"])
+    scene.bring_up(given["for_s"])
+
+
+def _restart(scene: Scene, given: Mapping[str, Any]) -> None:
+    if scene.node.state is State.SERVING:
+        scene.node.stop()
+        scene.bring_up(given["for_s"])
+
+
+def _pause(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.pause(given["for_s"])
+
+
+def _stall(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.stall(given["for_s"])
+
+
+def _cut(scene: Scene, given: Mapping[str, Any]) -> None:
+    """`way`: to the broker, from it, or both."""
+    links, broker = scene.world.links, [scene.node.name]
+    clients = [each for each in given["hosts"] if each in scene.world.clients]
+    if given["way"] in ("to", "both"):
+        links.cut(clients, broker)
+        scene.later(given["for_s"], lambda: links.heal(clients, broker))
+    if given["way"] in ("from", "both"):
+        links.cut(broker, clients)
+        scene.later(given["for_s"], lambda: links.heal(broker, clients))
+
+
+def _reset(scene: Scene, given: Mapping[str, Any]) -> None:
+    _break(scene, given, tell_peer=True)
+
+
+def _half_open(scene: Scene, given: Mapping[str, Any]) -> None:
+    _break(scene, given, tell_peer=False)
+
+
+def _break(scene: Scene, given: Mapping[str, Any], *, tell_peer: bool) -> None:
+    world = scene.world
+    for name in given["hosts"]:
+        if name in world.clients:
+            for socket in world.wires.sockets_of(world.life_of(name)):
+                world.wires.break_connection(socket, tell_peer=tell_peer)
+
+
+def _slow_link(scene: Scene, given: Mapping[str, Any]) -> None:
+    links = scene.world.links
+    for name in given["hosts"]:
+        links.slow_down(name)
+        scene.later(given["for_s"], lambda name=name: links.speed_up(name))  # type: ignore[misc]
+
+
+def _stopped_client(scene: Scene, given: Mapping[str, Any]) -> None:
+    """It reads nothing meanwhile, so that what is sent to it piles up."""
+    world = scene.world
+    for name in given["hosts"]:
+        if name in world.clients:
+            world.loop.hold(world.life_of(name), world.loop.now_s + given["for_s"], threads=True)
+
+
+def _killed_client(scene: Scene, given: Mapping[str, Any]) -> None:
+    for name in given["hosts"]:
+        if name in scene.world.clients:
+            scene.restart_client(name)
+
+
+def _failing_disk(operation: str) -> Apply:
+    def apply(scene: Scene, given: Mapping[str, Any]) -> None:
+        """One operation fails; whoever watches over the broker replaces the disk and starts it again."""
+        disk = scene.node.disk
+        disk.fail(operation, errno.EIO, after=given["after"])  # type: ignore[arg-type]
+
+        def end() -> None:
+            disk.mend()
+            if scene.node.state is not State.DOWN:
+                scene.node.kill()
+            scene.bring_up(0.5)
+
+        scene.later(given["for_s"], end)
+
+    return apply
+
+
+def _full_disk(scene: Scene, given: Mapping[str, Any]) -> None:
+    disk = scene.node.disk
+    disk.capacity_bytes = disk.used_bytes() + given["room_bytes"]
+
+    def end() -> None:
+        disk.capacity_bytes = None
+
+    scene.later(given["for_s"], end)
+
+
+def _slow_disk(scene: Scene, given: Mapping[str, Any]) -> None:
+    life = scene.node.life
+    life.thread_delay_s = given["delay_s"]
+
+    def end() -> None:
+        life.thread_delay_s = 0.0
+
+    scene.later(given["for_s"], end)
+
+
+def _short_writes(scene: Scene, given: Mapping[str, Any]) -> None:
+    disk = scene.node.disk
+    disk.short_writes = scene.world.chance(f"short writes {given['chance']}")
+
+    def end() -> None:
+        disk.short_writes = None
+
+    scene.later(given["for_s"], end)
+
+
+def _cold(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.disk.drop_caches()
+
+
+def _clock_jump(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.clock.skew_ms += given["ms"]
+
+
+def _clock_drift(scene: Scene, given: Mapping[str, Any]) -> None:
+    """From the next start on."""
+    scene.node.clock_rate = given["rate"]
+
+
+def _slow_store(scene: Scene, given: Mapping[str, Any]) -> None:
+    ensemble = scene.node.ensemble
+    ensemble.extra_latency_s += given["delay_s"]
+
+    def end() -> None:
+        ensemble.extra_latency_s -= given["delay_s"]
+
+    scene.later(given["for_s"], end)
+
+
+def _unwritable_store(scene: Scene, given: Mapping[str, Any]) -> None:
+    ensemble = scene.node.ensemble
+    ensemble.is_unwritable = True
+
+    def end() -> None:
+        ensemble.is_unwritable = False
+
+    scene.later(given["for_s"], end)
+
+
+def _late_watches(scene: Scene, given: Mapping[str, Any]) -> None:
+    ensemble = scene.node.ensemble
+    ensemble.watch_delay_s = given["delay_s"]
+
+    def end() -> None:
+        ensemble.watch_delay_s = 0.0
+
+    scene.later(given["for_s"], end)
+
+
+FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
+    "kill": (_kill, ("for_s",)),
+    "power_cut": (_power_cut, ("for_s", "chance")),
+    "restart": (_restart, ("for_s",)),
+    "pause": (_pause, ("for_s",)),
+    "stall": (_stall, ("for_s",)),
+    "cut": (_cut, ("for_s", "hosts", "way")),
+    "reset": (_reset, ("hosts",)),
+    "half_open": (_half_open, ("hosts",)),
+    "slow_link": (_slow_link, ("for_s", "hosts")),
+    "stopped_client": (_stopped_client, ("for_s", "hosts")),
+    "killed_client": (_killed_client, ("hosts",)),
+    "eio_read": (_failing_disk("read"), ("for_s", "after")),
+    "eio_write": (_failing_disk("write"), ("for_s", "after")),
+    "eio_sync": (_failing_disk("sync"), ("for_s", "after")),
+    "full_disk": (_full_disk, ("for_s", "room_bytes")),
+    "slow_disk": (_slow_disk, ("for_s", "delay_s")),
+    "short_writes": (_short_writes, ("for_s", "chance")),
+    "cold": (_cold, ()),
+    "clock_jump": (_clock_jump, ("ms",)),
+    "clock_drift": (_clock_drift, ("rate",)),
+    "slow_store": (_slow_store, ("for_s", "delay_s")),
+    "unwritable_store": (_unwritable_store, ("for_s",)),
+    "late_watches": (_late_watches, ("for_s", "delay_s")),
+}
+"""What each does, and what it has to be told."""
+
+
+def check(fault: Mapping[str, Any]) -> None:
+    """Raises `ScheduleError`."""
+    name = str(fault.get("fault"))
+    if name not in FAULTS:
+        raise ScheduleError(f"unknown fault {name!r}; the faults are {', '.join(sorted(FAULTS))}")
+    missing = [each for each in ("at_s", *FAULTS[name][1]) if each not in fault]
+    if missing:
+        raise ScheduleError(f"the fault {name} lacks {', '.join(missing)}")
+    if fault["at_s"] < 0 or fault.get("for_s", 0) < 0:
+        raise ScheduleError(f"the fault {name} begins or lasts before time: {dict(fault)}")
+
+
+def apply(scene: Scene, fault: Mapping[str, Any]) -> None:
+    FAULTS[fault["fault"]][0](scene, fault)

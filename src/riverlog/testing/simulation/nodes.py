@@ -1,0 +1,223 @@
+"""A whole broker as a process of the simulation: started, killed, stopped, started again.
+
+It is the `Node` that `riverlog serve` starts, on simulated ports. `ObservedNode` remembers the parts that it
+is composed of, for the checks; it changes nothing about them. What survives a life is the machine's: the
+disk, the wall clock, the store.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.config.parse import combine, from_mapping
+from riverlog.model.ids import TopicPartition
+from riverlog.model.metadata_store import MetadataStore
+from riverlog.node.coordinators import Coordinators
+from riverlog.node.node import Node
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.storage.directory.data_directories import DataDirectories
+from riverlog.testing.simulated_disk import SimulatedDisk
+from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from riverlog.testing.simulation.clocks import MachineClock
+from riverlog.testing.simulation.executors import VirtualThreads
+from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.network import SimulatedWires
+from riverlog.testing.simulation.trace import Trace
+
+_PORT = 9092
+
+
+class State(Enum):
+    DOWN = "down"
+    STARTING = "starting"
+    SERVING = "serving"
+    STOPPING = "stopping"
+
+
+class ObservedNode(Node):
+    replicas: ReplicaSet
+    directories: DataDirectories
+    coordinators: Coordinators
+    on_recovered: Callable[["ObservedNode"], None]
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._follower.image
+
+    def log_directories_of(self, topic: str, index: int) -> list[str]:
+        """Where the log of a partition is."""
+        found = self.directories.directory_of(TopicPartition(topic, index))
+        return [] if found is None else [f"{found.path}/{topic}-{index}"]
+
+    async def _serve(
+        self,
+        store: MetadataStore,
+        replicas: ReplicaSet,
+        directories: DataDirectories,
+        coordinators: Coordinators,
+        *others: Any,
+    ) -> None:
+        self.replicas, self.directories, self.coordinators = replicas, directories, coordinators
+        self.on_recovered(self)
+        await super()._serve(store, replicas, directories, coordinators, *others)
+
+
+class SimulatedNode:
+    def __init__(
+        self,
+        name: str,
+        node_id: int,
+        settings: Mapping[str, object],
+        loop: VirtualLoop,
+        wires: SimulatedWires,
+        trace: Trace,
+        chance: random.Random,
+        ensemble: SimulatedEnsemble,
+    ) -> None:
+        self.name = name
+        self._given = {
+            "node.id": node_id,
+            "log.dirs": "/data",
+            "riverlog.insecure": "true",
+            "listeners": f"PLAINTEXT://{name}:{_PORT}",
+            **settings,
+        }
+        self._loop, self._wires, self._trace, self._chance = loop, wires, trace, chance
+        self.clock = MachineClock(loop)
+        self.disk = SimulatedDisk(now_ms=self.clock.wall_ms)
+        self.ensemble = ensemble
+        self.state = State.DOWN
+        self.life = Life(name, 0)
+        self.life.end()
+        self.clock_rate = 1.0
+        self.node: ObservedNode | None = None
+        """From when it has recovered, and may serve, to its end."""
+        self.session: SimulatedStore | None = None
+        self.failure: BaseException | None = None
+        """Why the last start failed."""
+        self.starts = 0
+        self.on_recovered: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
+        self.on_starting: Callable[[SimulatedNode], None] = lambda node: None
+        self.on_stopped: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
+        self.on_ending: Callable[[SimulatedNode], None] = lambda node: None
+
+    @property
+    def log_directories(self) -> list[str]:
+        return str(self._given["log.dirs"]).split(",")
+
+    @property
+    def is_serving(self) -> bool:
+        return self.state is State.SERVING
+
+    def start(self) -> None:
+        assert self.state is State.DOWN
+        self.starts += 1
+        self.life = life = Life(self.name, self.starts, clock_rate=self.clock_rate)
+        self.state, self.failure = State.STARTING, None
+        self.on_starting(self)
+        self._trace.note(self.name, "starts", life=life.number)
+        life.run(lambda: self._loop.create_task(self._start(life)))
+
+    def kill(self) -> None:
+        """kill -9: what was written stays, everybody connected is told by the machine."""
+        self._end("is killed", silently=False)
+        self.disk.kill()
+
+    def power_cut(self, seed: int) -> None:
+        """The machine goes: what was not synced may be lost, nobody is told."""
+        self._end("loses power", silently=True)
+        self.disk.crash(seed)
+        losses = self.disk.losses
+        self._trace.note(self.name, "has lost", writes=losses.lost_writes, torn=losses.torn_writes)
+
+    def pause(self, for_s: float) -> None:
+        """SIGSTOP, and SIGCONT after a while."""
+        self._trace.note(self.name, "is stopped", for_s=round(for_s, 3))
+        self._loop.hold(self.life, self._loop.now_s + for_s, threads=True)
+
+    def stall(self, for_s: float) -> None:
+        """Its loop does nothing for a while; its threads go on."""
+        self._trace.note(self.name, "stalls", for_s=round(for_s, 3))
+        self._loop.hold(self.life, self._loop.now_s + for_s, threads=False)
+
+    def stop(self) -> None:
+        """SIGTERM."""
+        assert self.state is State.SERVING
+        self.state = State.STOPPING
+        self._trace.note(self.name, "is asked to stop")
+        life, node = self.life, self.node
+        assert node is not None
+        life.run(lambda: self._loop.create_task(self._stop(life, node)))
+
+    def _compose(self, life: Life) -> ObservedNode:
+        node = ObservedNode(
+            combine([from_mapping(self._given, "simulation")]),
+            disk=self.disk,
+            clock=self.clock.of(life),
+            network=self._wires.join(life, self.name),
+            open_store=self._open_store,
+            random=random.Random(self._chance.random()),
+            new_id=lambda: UUID(int=self._chance.getrandbits(128), version=4),
+            new_executor=VirtualThreads,
+        )
+        node.on_recovered = self._recovered
+        return node
+
+    def _recovered(self, parts: ObservedNode) -> None:
+        self.node = parts
+        self.on_recovered(self, parts)
+
+    async def _start(self, life: Life) -> None:
+        try:
+            node = self._compose(life)
+            await node.start()
+        except Exception as error:  # noqa: BLE001 - told to whoever supervises the process
+            self._trace.note(self.name, "cannot start", error=str(error))
+            self.failure = error
+            self._loop.call_soon(self._exited, life, context=self._loop.world.context)
+            return
+        self.state = State.SERVING
+        self._trace.note(self.name, "serves")
+
+    async def _open_store(self, directory: str) -> MetadataStore:
+        self.ensemble.end_sessions_of(self.name)
+        self.session = self.ensemble.connect(owner=self.name)
+        return self.session
+
+    async def _stop(self, life: Life, node: ObservedNode) -> None:
+        try:
+            await node.stop()
+        except Exception as error:  # noqa: BLE001 - a disk that has failed may fail the shutdown as well
+            self._trace.note(self.name, "fails to stop", error=str(error))
+            self.failure = error
+        self._loop.call_soon(self._stopped, life, node, context=self._loop.world.context)
+
+    def _stopped(self, life: Life, parts: ObservedNode) -> None:
+        if life.is_alive and self.failure is None:
+            self.on_stopped(self, parts)
+        self._exited(life)
+
+    def _exited(self, life: Life) -> None:
+        """The process has come to its end by itself."""
+        if life.is_alive:
+            self._end("exits", silently=False)
+            self.disk.kill()
+
+    def _end(self, how: str, *, silently: bool) -> None:
+        self._trace.note(self.name, how, state=self.state.value)
+        self.on_ending(self)
+        life = self.life
+        self._wires.leave(life, self.name, silently=silently)
+        self.disk.unplug()
+        if self.session is not None:
+            self.session.abandon()
+        life.end()
+        self.state, self.node, self.session = State.DOWN, None, None
+
+    def unfinished(self) -> "list[asyncio.Task[Any]]":
+        return self.life.tasks()

@@ -1,0 +1,268 @@
+"""One run of a case: form, chaos, heal, quiet; and what came of it.
+
+At the end everything heals, and the run goes on until each client has made progress again and everything is
+done with: a broker that does not come back, a client that is never answered, a task or a timer that is left
+over is a violation like any other.
+"""
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+from riverlog.records.compression import Codec
+from riverlog.testing.simulation import faults
+from riverlog.testing.simulation.cases import FORM_S, Case
+from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
+from riverlog.testing.simulation.clients.consumers import Consumer, ConsumerPlan
+from riverlog.testing.simulation.clients.members import ClassicMember, ConsumerMember, Member
+from riverlog.testing.simulation.clients.offsets import CommittedOffsets
+from riverlog.testing.simulation.clients.ownership import Ownership
+from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
+from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
+from riverlog.testing.simulation.clients.transactors import Transactor, TransactorPlan
+from riverlog.testing.simulation.coverage import Coverage
+from riverlog.testing.simulation.links import LinkQuality
+from riverlog.testing.simulation.nodes import SimulatedNode, State
+from riverlog.testing.simulation.violations import Violation
+from riverlog.testing.simulation.world import World
+
+PROGRESS_S: Final = 60.0
+_QUIET_S: Final = 3.0
+_STOP_S: Final = 30.0
+_SUPERVISION_S: Final = 1.0
+_NODE: Final = "broker"
+
+TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
+
+
+@dataclass(slots=True)
+class Outcome:
+    seed: int
+    violation: Violation | None = None
+    trace_hash: str = ""
+    operations: int = 0
+    cpu_s: float = 0.0
+    counts: "Counter[str]" = field(default_factory=Counter)
+
+
+def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
+    begun = time.process_time()
+    outcome = Outcome(case.seed)
+    gc.collect()
+    with World(case.seed, quality=LinkQuality(**case.links)) as world:  # type: ignore[arg-type]
+        if trace is not None:
+            world.trace.write_to(trace, case.seed)
+        run = Run(world, case)
+        try:
+            run.run()
+        except Violation as violation:
+            outcome.violation = violation
+        outcome.trace_hash = world.trace.hash
+        outcome.operations = sum(each.completed for each in run.all_clients)
+        outcome.counts = run.coverage.totals()
+    outcome.cpu_s = time.process_time() - begun
+    return outcome
+
+
+class Run:
+    def __init__(self, world: World, case: Case) -> None:
+        self.world, self.case = world, case
+        self.node: SimulatedNode = world.add_node(_NODE, case.settings, node_id=0)
+        self.coverage = Coverage(world, self.node)
+        self.all_clients: list[SimulatedClient] = []
+        self._offsets, self._ownership = CommittedOffsets(), Ownership()
+        self._undoing: dict[int, Callable[[], None]] = {}
+        self._undo_count = 0
+        self._is_wanted_up = True
+        self._power_cuts = 0
+
+    def run(self) -> None:
+        self._form()
+        self._chaos()
+        self._heal()
+        self._quiet()
+
+    # The phases.
+
+    def _form(self) -> None:
+        world, node = self.world, self.node
+        node.start()
+        if not world.run_until(lambda: node.is_serving, within_s=FORM_S):
+            raise Violation("I16", f"the broker does not start: {node.failure}")
+        plans = [each for each in self.case.clients if each["kind"] == "admin"] or [
+            {"name": "admin", "kind": "admin", "pause_s": 1.0}
+        ]
+        admin = self._begin_client(plans[0])
+        assert isinstance(admin, Admin)
+        if not world.run_until(lambda: admin.is_ready, within_s=FORM_S):
+            raise Violation("I16", "the topics cannot be made")
+        for plan in self.case.clients:
+            if plan["kind"] != "admin":
+                self._begin_client(plan)
+        world.run_for(FORM_S - min(world.loop.now_s, FORM_S))
+        self._supervise()
+
+    def _chaos(self) -> None:
+        world = self.world
+        begun_s = world.loop.now_s
+        for fault in self.case.faults:
+            world.run_for(max(begun_s + fault["at_s"] - world.loop.now_s, 0))
+            self._apply(fault)
+        world.run_for(max(begun_s + self.case.chaos_s - world.loop.now_s, 0))
+
+    def _heal(self) -> None:
+        world, node = self.world, self.node
+        world.trace.note("world", "everything heals")
+        for undo in [self._undoing.pop(each) for each in sorted(self._undoing)]:
+            undo()
+        self._is_wanted_up = True
+        for client in world.clients.values():
+            client.completed_since_heal = 0
+        if not world.run_until(lambda: self._has_recovered, within_s=PROGRESS_S):
+            late = [each.name for each in world.clients.values() if not each.completed_since_heal]
+            state = f"the broker is {node.state.value} ({node.failure})"
+            raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
+
+    @property
+    def _has_recovered(self) -> bool:
+        return self.node.is_serving and all(each.completed_since_heal for each in self.world.clients.values())
+
+    def _quiet(self) -> None:
+        world, node = self.world, self.node
+        for client in world.clients.values():
+            client.is_stopping = True
+        lives = [world.life_of(name) for name in world.clients]
+        if not world.run_until(lambda: not any(life.tasks() for life in lives), within_s=PROGRESS_S):
+            raise Violation("I18", "clients that were told to stop wait for an answer for ever")
+        world.run_for(_QUIET_S + self._transactions_end_s())
+        self.coverage.check_quiet()
+        world.observers[_NODE].look_at_quiet()
+        self._is_wanted_up = False
+        node.stop()
+        if not world.run_until(lambda: node.state is State.DOWN, within_s=_STOP_S):
+            left = [task.get_name() for task in node.unfinished()]
+            raise Violation("I18", f"the broker does not stop; these run: {left}")
+        if node.failure is not None:
+            raise Violation("I18", f"the broker fails to stop: {node.failure}")
+
+    def _transactions_end_s(self) -> float:
+        return TransactorPlan("").timeout_ms / 1000 + 4.0
+
+    # What faults ask for.
+
+    def later(self, after_s: float, undo: Callable[[], None]) -> None:
+        self._undo_count += 1
+        number = self._undo_count
+        self._undoing[number] = undo
+
+        def end() -> None:
+            found = self._undoing.pop(number, None)
+            if found is not None:
+                found()
+
+        self.world.loop.at(self.world.loop.now_s + after_s, self.world.loop.world, end)
+
+    def bring_up(self, after_s: float) -> None:
+        self._is_wanted_up = False
+
+        def start() -> None:
+            self._is_wanted_up = True
+
+        self.later(after_s, start)
+
+    def restart_client(self, name: str) -> None:
+        plan = next(each for each in self.case.clients if each["name"] == name)
+        self.world.remove_client(name)
+        self._begin_client(plan)
+        self.world.trace.note(name, "is killed and begins again")
+
+    def _apply(self, fault: dict[str, Any]) -> None:
+        node = self.node
+        name = fault["fault"]
+        if node.state is State.DOWN and name in ("kill", "power_cut", "pause", "stall"):
+            return
+        if name == "power_cut":
+            self._power_cuts += 1
+            self.world.observers[_NODE].note_power_cut()
+            self._forget_what_was_not_synced()
+        self.coverage.note_fault(fault)
+        self.world.trace.note("world", "fault", **{k: v for k, v in fault.items() if k != "at_s"})
+        faults.apply(self, fault)
+
+    def _forget_what_was_not_synced(self) -> None:
+        if self.case.settings.get("riverlog.acks.fsync") != "true":
+            self._offsets.forget()
+        for client in self.world.clients.values():
+            if isinstance(client, Member):
+                client.log_life = self._power_cuts
+
+    def _supervise(self) -> None:
+        """Whoever runs a broker starts it again when it is down and should not be."""
+        if self._is_wanted_up and self.node.state is State.DOWN:
+            self.node.start()
+        loop = self.world.loop
+        loop.at(loop.now_s + _SUPERVISION_S, loop.world, self._supervise)
+
+    # Clients.
+
+    def _begin_client(self, plan: dict[str, Any]) -> SimulatedClient:
+        client = self.world.add_client(plan["name"], self.node, lambda around: self._client(around, plan))
+        self.all_clients.append(client)
+        return client
+
+    def _client(self, around: Surroundings, plan: dict[str, Any]) -> SimulatedClient:
+        pause_s, topic = plan.get("pause_s", 0.5), plan.get("topic", "transactional")
+        match plan["kind"]:
+            case "admin":
+                return Admin(around, _topics(), pause_s=pause_s)
+            case "producer":
+                return Producer(around, _producer_plan(plan, topic, pause_s))
+            case "consumer":
+                is_committed_only = plan.get("is_committed_only", False)
+                return Consumer(
+                    around, ConsumerPlan(topic, TOPICS[topic], is_committed_only, pause_s=pause_s / 2)
+                )
+            case "transactor":
+                producing = ProducerPlan(topic, TOPICS[topic], pause_s=pause_s * 2)
+                transactions = TransactorPlan(plan["name"], is_newer=plan["is_newer"], group="transactions")
+                return Transactor(around, producing, transactions)
+            case "classic" | "member":
+                make = ClassicMember if plan["kind"] == "classic" else ConsumerMember
+                member = make(
+                    around,
+                    plan["kind"],
+                    topic,
+                    TOPICS[topic],
+                    self._offsets,
+                    self._ownership,
+                    pause_s=pause_s,
+                )
+                member.log_life = self._power_cuts
+                return member
+            case other:
+                raise faults.ScheduleError(f"unknown kind of client {other!r}")
+
+
+def _producer_plan(plan: dict[str, Any], topic: str, pause_s: float) -> ProducerPlan:
+    return ProducerPlan(
+        topic,
+        TOPICS[topic],
+        acks=plan.get("acks", -1),
+        is_idempotent=plan["is_idempotent"],
+        keys=plan.get("keys", 0),
+        codec=Codec(plan.get("codec", 0)),
+        pause_s=pause_s,
+    )
+
+
+def _topics() -> list[TopicPlan]:
+    return [
+        TopicPlan("plain", TOPICS["plain"]),
+        TopicPlan("compacted", TOPICS["compacted"], {"cleanup.policy": "compact"}),
+        TopicPlan("transactional", TOPICS["transactional"]),
+        TopicPlan("trimmed", TOPICS["trimmed"], {"retention.ms": "15000"}, is_trimmed=True),
+        TopicPlan("scratch", TOPICS["scratch"], is_scratch=True),
+    ]

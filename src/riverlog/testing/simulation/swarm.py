@@ -1,0 +1,76 @@
+"""Many seeds, on several processes: what failed, what was come across, and whether runs repeat themselves.
+
+One seed in a hundred is run twice, and must give the same trace (I20). A process runs a share of the seeds
+and is then replaced, so that nothing adds up.
+"""
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from riverlog.testing.simulation.cases import draw
+from riverlog.testing.simulation.coverage import MUST_HAPPEN
+from riverlog.testing.simulation.faults import FAULTS
+from riverlog.testing.simulation.runs import Outcome, run_case
+from riverlog.testing.simulation.violations import Violation
+
+_TWICE_EVERY: Final = 100
+_SEEDS_PER_PROCESS: Final = 50
+
+
+@dataclass(slots=True)
+class Summary:
+    seeds: int = 0
+    operations: int = 0
+    cpu_s: float = 0.0
+    failed: list[Outcome] = field(default_factory=list)
+    counts: "Counter[str]" = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.operations += outcome.operations
+        self.cpu_s += outcome.cpu_s
+        self.counts.update(outcome.counts)
+        if outcome.violation is not None:
+            self.failed.append(outcome)
+
+    def never_happened(self) -> list[str]:
+        """What a profile must come across and has not."""
+        wanted = [*MUST_HAPPEN, *(f"fault {each}" for each in FAULTS)]
+        return [each for each in wanted if not self.counts[each]]
+
+
+def run_seed(seed: int, profile: str = "standard") -> Outcome:
+    case = draw(seed, profile)
+    outcome = run_case(case)
+    if seed % _TWICE_EVERY == 0 and outcome.violation is None:
+        again = run_case(case)
+        if again.trace_hash != outcome.trace_hash:
+            what = f"the traces {outcome.trace_hash} and {again.trace_hash} of one seed differ"
+            outcome.violation = Violation("I20", what)
+    return outcome
+
+
+def run_seeds(
+    seeds: Iterable[int], profile: str, jobs: int, on_outcome: Callable[[Outcome], None]
+) -> Summary:
+    summary = Summary()
+    for outcome in _outcomes([(seed, profile) for seed in seeds], jobs):
+        summary.add(outcome)
+        on_outcome(outcome)
+    return summary
+
+
+def _outcomes(work: list[tuple[int, str]], jobs: int) -> Iterator[Outcome]:
+    if jobs <= 1 or len(work) <= 1:
+        yield from map(_run, work)
+        return
+    context = multiprocessing.get_context("fork")
+    with context.Pool(jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
+        yield from pool.imap(_run, work)
+
+
+def _run(work: tuple[int, str]) -> Outcome:
+    return run_seed(*work)

@@ -1,0 +1,60 @@
+"""Bugs that are planted in a copy of the broker, so that the simulator shows that it finds them.
+
+`planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed which invariant finds it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = Path(__file__).parents[2]
+_PLANTED = Path(__file__).parent / "planted"
+_RUN_S = 300
+
+
+class PlantedBug(NamedTuple):
+    name: str
+    seed: int
+    invariant: str
+
+    @property
+    def patch(self) -> Path:
+        return _PLANTED / f"{self.name}.patch"
+
+
+def planted_bugs() -> list[PlantedBug]:
+    _, *lines = (_PLANTED / "table.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in lines]
+    return [PlantedBug(name, int(seed), invariant) for name, seed, invariant in rows]
+
+
+def patches() -> set[str]:
+    return {path.stem for path in _PLANTED.glob("*.patch")}
+
+
+def why_it_does_not_apply(bug: PlantedBug) -> str | None:
+    done = subprocess.run(
+        ["git", "apply", "--check", str(bug.patch)], cwd=_ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stderr.strip() if done.returncode else None
+
+
+def plant(bug: PlantedBug, directory: Path) -> Path:
+    """A copy of the sources with the bug in it."""
+    sources = directory / "src"
+    shutil.copytree(_ROOT / "src", sources, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    subprocess.run(["git", "apply", str(bug.patch)], cwd=directory, check=True)
+    return sources
+
+
+def simulate(sources: Path, seeds: str) -> str:
+    """What `riverlog-sim` says of these seeds with these sources."""
+    environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "riverlog.testing.simulation", "run", "--seeds", seeds, "--quick"]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=_RUN_S
+    )
+    return done.stdout + done.stderr

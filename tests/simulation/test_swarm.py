@@ -1,0 +1,85 @@
+"""Seeds, cases and the command line of the simulator."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from riverlog.testing.simulation import cases
+from riverlog.testing.simulation.cases import draw, from_json
+from riverlog.testing.simulation.command import run
+from riverlog.testing.simulation.faults import ScheduleError
+from riverlog.testing.simulation.shrinking import shrink
+from tests.simulation.seeds import operations_of
+
+FIXED_SEEDS = [(0, 9), (10, 19), (20, 29)]
+"""As many as a minute of CPU allows; `test_more_seeds` has the next."""
+
+
+@pytest.mark.parametrize(("first", "last"), FIXED_SEEDS)
+def test_no_promise_is_broken(first: int, last: int) -> None:
+    assert operations_of(first, last) >= 600 * (last - first + 1)
+
+
+def test_a_case_is_the_same_after_a_way_through_json() -> None:
+    case = draw(3)
+    assert from_json(case.to_json()) == case
+
+
+def test_an_unknown_fault_is_refused_with_the_names_that_are_known() -> None:
+    case = json.loads(draw(1).to_json())
+    case["faults"] = [{"at_s": 1, "fault": "earthquake"}]
+    with pytest.raises(ScheduleError, match=r"unknown fault 'earthquake'; the faults are .*kill"):
+        from_json(json.dumps(case))
+
+
+def test_a_fault_after_the_end_is_refused() -> None:
+    case = json.loads(draw(1).to_json())
+    case["faults"] = [{"at_s": 1000, "fault": "cold"}]
+    with pytest.raises(ScheduleError, match="after the chaos"):
+        from_json(json.dumps(case))
+
+
+def test_a_fault_that_lacks_something_is_refused() -> None:
+    case = json.loads(draw(1).to_json())
+    case["faults"] = [{"at_s": 1, "fault": "kill"}]
+    with pytest.raises(ScheduleError, match="kill lacks for_s"):
+        from_json(json.dumps(case))
+
+
+def test_a_case_of_another_version_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = json.loads(draw(1).to_json())
+    case["version"] = cases.VERSION + 1
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(case))
+    assert run(["run", "--case", str(path)]) == 2
+    assert "reads version 1" in capsys.readouterr().err
+
+
+def test_shrinking_leaves_what_the_violation_needs() -> None:
+    case = draw(7)
+    needed = [case.faults[1], case.faults[-1]]
+    client = case.clients[2]
+
+    def invariant_of(candidate: cases.Case) -> str | None:
+        holds = all(each in candidate.faults for each in needed) and client in candidate.clients
+        return "I1" if holds else None
+
+    small = shrink(case, invariant_of)
+    assert small.faults == needed
+    assert small.clients == [client]
+    assert small.chaos_s <= case.chaos_s
+
+
+def test_a_failing_case_prints_the_command_that_repeats_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker that has no directory cannot start."""
+    case = json.loads(draw(1).to_json())
+    case["settings"] = {"log.dirs": ""}
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(case))
+    assert run(["run", "--case", str(path)]) == 1
+    printed = capsys.readouterr().out
+    assert "BROKEN I16" in printed
+    assert f"repeat it with: riverlog-sim run --case {path}" in printed
