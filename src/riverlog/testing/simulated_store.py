@@ -145,8 +145,14 @@ class SimulatedEnsemble:
         changed = [operation.path for operation in operations if not isinstance(operation, Check)]
         self._announce(changed)
 
+    def has(self, session: "SimulatedStore") -> bool:
+        """Whether it has not ended here; the session itself may not have heard of that yet."""
+        return session in self._sessions
+
     def end(self, session: "SimulatedStore") -> None:
         """Forget a session; its ephemeral nodes go with it."""
+        if session not in self._sessions:
+            return
         self._sessions.remove(session)
         gone = [path for path, node in self._nodes.items() if node.owner is session]
         for path in gone:
@@ -321,6 +327,8 @@ class SimulatedStore:
     async def _turn(self) -> None:
         await asyncio.sleep(self._ensemble.latency_s() + self._ensemble.extra_latency_s)
         await self._resumed.wait()
+        if self._state is not SessionState.LOST and not self._ensemble.has(self):
+            self.expire()
         if self._state is SessionState.LOST:
             raise SessionLostError("The session with the metadata store has ended.")
 

@@ -78,7 +78,10 @@ class SimulatedNode:
         trace: Trace,
         chance: random.Random,
         ensemble: SimulatedEnsemble,
+        connect: Callable[[str, Life], SimulatedStore] | None = None,
     ) -> None:
+        """`connect` begins sessions with an ensemble that several nodes share; without it the ensemble is the
+        node's own."""
         self.name = name
         self._given = {
             "node.id": node_id,
@@ -91,6 +94,8 @@ class SimulatedNode:
         self.clock = MachineClock(loop)
         self.disk = SimulatedDisk(now_ms=self.clock.wall_ms)
         self.ensemble = ensemble
+        self._connect = connect
+        self.node_id = node_id
         self.state = State.DOWN
         self.life = Life(name, 0)
         self.life.end()
@@ -185,8 +190,11 @@ class SimulatedNode:
         self._trace.note(self.name, "serves")
 
     async def _open_store(self, directory: str) -> MetadataStore:
-        self.ensemble.end_sessions_of(self.name)
-        self.session = self.ensemble.connect(owner=self.name)
+        if self._connect is None:
+            self.ensemble.end_sessions_of(self.name)
+            self.session = self.ensemble.connect(owner=self.name)
+        else:
+            self.session = self._connect(self.name, self.life)
         return self.session
 
     async def _stop(self, life: Life, node: ObservedNode) -> None:

@@ -5,6 +5,11 @@
     node.start()
     world.run_until(lambda: node.is_serving, within_s=5)
 
+Nodes of one cluster share an ensemble:
+
+    ensemble = world.add_ensemble()
+    nodes = [world.add_node(name, ensemble=ensemble) for name in ("n1", "n2", "n3")]
+
 Whatever breaks a promise, seen by an observer or by a client, ends `run_until` and `run_for` with the
 `Violation`. `end` leaves nothing behind.
 """
@@ -25,6 +30,7 @@ from riverlog.testing.simulation.checks.ledger import Ledger
 from riverlog.testing.simulation.checks.observer import NodeObserver
 from riverlog.testing.simulation.checks.standard import add_ledger_checks, add_node_checks
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
+from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.links import LinkQuality, Links
 from riverlog.testing.simulation.lives import CURRENT, Life
 from riverlog.testing.simulation.loop import VirtualLoop
@@ -48,7 +54,7 @@ class World:
         self.wires = SimulatedWires(self.loop, self.links)
         self.trace = Trace(lambda: self.loop.now_s, lambda: self.loop.steps)
         self.ledger = Ledger()
-        add_ledger_checks(self.ledger)
+        self._transactions = add_ledger_checks(self.ledger)
         self.counts: Counter[str] = Counter()
         self.nodes: dict[str, SimulatedNode] = {}
         self.clients: dict[str, SimulatedClient] = {}
@@ -75,10 +81,21 @@ class World:
         """Chance of its own for each purpose, so that one does not move another."""
         return random.Random(f"{self.seed}/{what}")
 
+    def add_ensemble(self, session_timeout_s: float = 6.0) -> SharedEnsemble:
+        """For the nodes of one cluster. Its host is `ensembles.HOST`, for `links.cut`."""
+        latency_s = _latency(self.chance("ensemble"))
+        return SharedEnsemble(self.loop, self.links, latency_s, session_timeout_s)
+
     def add_node(
-        self, name: str, settings: Mapping[str, object] | None = None, *, node_id: int | None = None
+        self,
+        name: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        node_id: int | None = None,
+        ensemble: SharedEnsemble | None = None,
     ) -> SimulatedNode:
-        ensemble = SimulatedEnsemble(latency_s=_latency(self.chance(f"store {name}")))
+        """A node that has a store to itself, or is one of the nodes of `ensemble`."""
+        own = SimulatedEnsemble(latency_s=_latency(self.chance(f"store {name}")))
         node = SimulatedNode(
             name,
             len(self.nodes) if node_id is None else node_id,
@@ -87,13 +104,14 @@ class World:
             self.wires,
             self.trace,
             self.chance(f"node {name}"),
-            ensemble,
+            own if ensemble is None else ensemble.ensemble,
+            None if ensemble is None else ensemble.connect,
         )
         self.nodes[name] = node
         observer = self.observers[name] = NodeObserver(
             node, self.ledger, self.note_violation, lambda: self.loop.now_s
         )
-        add_node_checks(observer, node, self.ledger, self.loop)
+        add_node_checks(observer, node, self.ledger, self._transactions, self.loop)
         return node
 
     def add_client(self, name: str, broker: SimulatedNode, make: Callable[[Surroundings], C]) -> C:

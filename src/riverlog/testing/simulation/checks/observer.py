@@ -148,10 +148,8 @@ class NodeObserver:
         for check in self.on_recovered:
             check(node, parts)
         lost_power, self._lost_power = self._lost_power, False
-        image = parts.image
         for ledger in self._ledger.partitions.values():
-            topic = image.topics.get(ledger.topic)
-            if topic is not None and topic.topic_id == ledger.topic_id and ledger.end > 0:
+            if ledger.end > 0 and _is_replica(node, parts, ledger):
                 self._compare(node, parts, ledger, lost_power=lost_power)
 
     def _compare(
@@ -184,3 +182,11 @@ class NodeObserver:
         for batch in ledger.batches:
             if ledger.start <= batch.base_offset < end and batch.base_offset not in found:
                 raise Violation("I1", f"{ledger}: after a restart offset {batch.base_offset} is gone")
+
+
+def _is_replica(node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> bool:
+    """Whether the node is to have the log, as it knows itself."""
+    topic = parts.image.topics.get(ledger.topic)
+    if topic is None or topic.topic_id != ledger.topic_id or ledger.index >= len(topic.partitions):
+        return False
+    return node.node_id in topic.partitions[ledger.index].replicas

@@ -13,14 +13,21 @@ from riverlog.testing.simulation.loop import VirtualLoop
 from riverlog.testing.simulation.nodes import SimulatedNode
 
 
-def add_ledger_checks(ledger: Ledger) -> None:
-    """What the ledger alone tells."""
+def add_ledger_checks(ledger: Ledger) -> TransactionCheck:
+    """What the ledger alone tells, of whichever node. That of transactions is to look after each step."""
     SequenceCheck(ledger)
     OwnerCheck(ledger)
+    return TransactionCheck(ledger)
 
 
-def add_node_checks(observer: NodeObserver, node: SimulatedNode, ledger: Ledger, loop: VirtualLoop) -> None:
-    transactions, compaction, kept_logs = TransactionCheck(ledger), CompactionCheck(ledger), KeptLogsCheck()
+def add_node_checks(
+    observer: NodeObserver,
+    node: SimulatedNode,
+    ledger: Ledger,
+    transactions: TransactionCheck,
+    loop: VirtualLoop,
+) -> None:
+    compaction, kept_logs = CompactionCheck(ledger), KeptLogsCheck()
     observer.on_look.append(lambda node, parts: transactions.look())
     observer.on_recovered.append(kept_logs.compare)
     observer.on_quiet += [compaction.compare, compare_shards]

@@ -1,0 +1,85 @@
+"""The ensemble of a simulated cluster as its nodes reach it: a host, `HOST`, with a clock of its own.
+
+A session lives by what the ensemble hears of its process. One that is cut off (`Links.cut` between the node
+and `HOST`) is suspended when it notices; one of which nothing was heard for the session time-out, because it
+is cut off, stopped or dead, is ended by the ensemble, and its process learns of that when it is heard again.
+A node that has the store to itself (`riverlog serve` without a cluster) has no such host.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from riverlog.testing.simulation.links import Links
+from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.loop import VirtualLoop
+
+HOST: Final = "store"
+_HEARTBEAT_S: Final = 0.1
+"""How often each session is heard of."""
+
+
+class _Heard:
+    """What the ensemble knows of one session's process."""
+
+    __slots__ = ("host", "is_suspended", "last_s", "life", "session")
+
+    def __init__(self, session: SimulatedStore, life: Life, host: str, now_s: float) -> None:
+        self.session, self.life, self.host = session, life, host
+        self.last_s = now_s
+        self.is_suspended = False
+
+
+class SharedEnsemble:
+    def __init__(
+        self, loop: VirtualLoop, links: Links, latency_s: Callable[[], float], session_timeout_s: float = 6.0
+    ) -> None:
+        self.ensemble = SimulatedEnsemble(latency_s=latency_s)
+        self.session_timeout_s = session_timeout_s
+        self.expired = 0
+        """Sessions that the ensemble has given up."""
+        self._loop, self._links = loop, links
+        self._heard: list[_Heard] = []
+        self._look()
+
+    def connect(self, host: str, life: Life) -> SimulatedStore:
+        """A session of the process; those of its earlier lives go on until their time is over."""
+        session = self.ensemble.connect(owner=host)
+        self._heard.append(_Heard(session, life, host, self._loop.now_s))
+        return session
+
+    def _look(self) -> None:
+        now_s = self._loop.now_s
+        for heard in list(self._heard):
+            if not self.ensemble.has(heard.session):
+                self._forget(heard, now_s)
+            elif not self._is_heard(heard.life, heard.host, now_s):
+                self._miss(heard, now_s)
+            else:
+                heard.last_s = now_s
+                if heard.is_suspended:
+                    heard.is_suspended = False
+                    heard.life.run(heard.session.resume)
+        self._loop.at(now_s + _HEARTBEAT_S, self._loop.world, self._look)
+
+    def _is_heard(self, life: Life, host: str, now_s: float) -> bool:
+        return life.is_alive and life.held_until_s <= now_s and not self._is_cut(host)
+
+    def _is_cut(self, host: str) -> bool:
+        return self._links.is_cut(host, HOST) or self._links.is_cut(HOST, host)
+
+    def _miss(self, heard: _Heard, now_s: float) -> None:
+        if self._is_cut(heard.host) and heard.life.is_alive and not heard.is_suspended:
+            heard.is_suspended = True
+            heard.life.run(heard.session.suspend)
+        if now_s - heard.last_s > self.session_timeout_s:
+            self.expired += 1
+            self.ensemble.end(heard.session)
+
+    def _forget(self, heard: _Heard, now_s: float) -> None:
+        """It has ended; a process that is heard of again is told so."""
+        if not heard.life.is_alive:
+            self._heard.remove(heard)
+        elif self._is_heard(heard.life, heard.host, now_s):
+            self._heard.remove(heard)
+            heard.life.run(heard.session.expire)

@@ -1,0 +1,74 @@
+"""Sessions with the ensemble that simulated nodes share: they end by the ensemble's clock."""
+
+from typing import Final
+
+from riverlog.model.metadata_store import SessionState
+from riverlog.testing.simulated_store import SimulatedStore
+from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
+from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.world import World
+
+_TIMEOUT_S: Final = 6.0
+_PATH: Final = "/present"
+
+
+def _session(world: World) -> tuple[SharedEnsemble, Life, SimulatedStore]:
+    """Of a process `n1` which has an ephemeral node."""
+    shared, life = world.add_ensemble(_TIMEOUT_S), Life("n1")
+    session = life.run(lambda: shared.connect("n1", life))
+    life.run(lambda: world.loop.create_task(session.create(_PATH, ephemeral=True)))
+    world.run_for(1)
+    assert shared.ensemble.get(_PATH) is not None
+    return shared, life, session
+
+
+def _state(session: SimulatedStore) -> SessionState:
+    return session.session_state
+
+
+def test_a_session_of_a_process_that_has_ended_goes_on_until_its_time_is_over() -> None:
+    with World(1) as world:
+        shared, life, _ = _session(world)
+        life.end()
+        world.run_for(_TIMEOUT_S - 0.2)
+        assert shared.ensemble.get(_PATH) is not None
+        world.run_for(0.5)
+        assert shared.ensemble.get(_PATH) is None
+        assert shared.expired == 1
+
+
+def test_a_session_that_is_cut_off_is_suspended_and_goes_on_when_it_is_back_in_time() -> None:
+    with World(2) as world:
+        shared, _, session = _session(world)
+        world.links.cut([HOST], ["n1"])
+        world.run_for(_TIMEOUT_S - 0.2)
+        assert _state(session) is SessionState.SUSPENDED
+        world.links.heal([HOST], ["n1"])
+        world.run_for(_TIMEOUT_S)
+        assert _state(session) is SessionState.CONNECTED
+        assert shared.expired == 0
+
+
+def test_a_session_that_was_cut_off_too_long_is_told_when_it_is_heard_again() -> None:
+    with World(3) as world:
+        shared, _, session = _session(world)
+        world.links.cut(["n1"], [HOST])
+        world.run_for(_TIMEOUT_S + 2)
+        assert shared.ensemble.get(_PATH) is None
+        assert session.session_state is SessionState.SUSPENDED
+        states: list[SessionState] = []
+        session.watch_session(states.append)
+        world.links.heal(["n1"], [HOST])
+        world.run_for(0.5)
+        assert states[0] is SessionState.LOST
+
+
+def test_a_process_that_was_stopped_too_long_writes_nothing_with_its_old_session() -> None:
+    with World(4) as world:
+        shared, life, session = _session(world)
+        world.loop.hold(life, world.loop.now_s + _TIMEOUT_S + 1, threads=True)
+        life.run(lambda: world.loop.create_task(session.create("/late", ephemeral=True)))
+        world.run_for(_TIMEOUT_S + 0.5)
+        assert shared.expired == 1
+        world.run_for(2)
+        assert shared.ensemble.get("/late") is None
