@@ -14,9 +14,11 @@ from uuid import UUID
 
 from riverlog.controller import writes
 from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan, decide_added_partitions
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.candidacy import Term
+from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
 from riverlog.controller.deletion import Deletion, TopicToDelete, decide_deletions
 from riverlog.controller.features import FeatureUpdate, decide_features
+from riverlog.controller.office import Office
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
@@ -24,7 +26,14 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import Check, Create, MetadataStore, Operation, Set, StoreWriteError
+from riverlog.model.metadata_store import (
+    BadVersionError,
+    Create,
+    MetadataStore,
+    Operation,
+    Set,
+    StoreWriteError,
+)
 
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -51,34 +60,26 @@ class Controller:
     ) -> None:
         self._store = store
         self._follower = follower
-        self._node_id = node_id
         self._rules = rules
         self._new_id = new_id
         self._random = random
-        self._wall_ms = wall_ms
+        self._office = Office(store, follower, node_id, wall_ms)
         self._turn = asyncio.Lock()
-        self._epoch = 0
-        self._epoch_version = 0
         self._running: set[asyncio.Task[Any]] = set()
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller now."""
+        return self._office.term is not None
+
     async def start(self) -> None:
-        """Become the controller, under an epoch of its own."""
-        node = await self._store.get(layout.CONTROLLER_EPOCH)
-        claim = Create(
-            layout.CONTROLLER, payloads.encode_controller(self._node_id, self._wall_ms()), ephemeral=True
-        )
-        if node is None:
-            self._epoch, self._epoch_version = 1, 0
-            raise_epoch: Operation = Create(layout.CONTROLLER_EPOCH, b"1")
-        else:
-            self._epoch, self._epoch_version = int(node.data) + 1, node.version + 1
-            raise_epoch = Set(layout.CONTROLLER_EPOCH, str(self._epoch).encode(), node.version)
-        await self._store.multi([raise_epoch, claim])
-        await self._follower.refresh([layout.CONTROLLER])
+        """Become the controller, under an epoch of its own, or wait until the one there is has gone."""
+        await self._office.start()
 
     async def close(self) -> None:
         """Wait for what has been begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
+        await self._office.close()
 
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
@@ -119,7 +120,9 @@ class Controller:
         self, wanted: Sequence[NewTopic], validate_only: bool
     ) -> list[TopicPlan | Refusal]:
         async with self._turn:
-            image = self._follower.image
+            term, image = self._office.term, self._follower.image
+            if term is None:
+                return [NOT_CONTROLLER] * len(wanted)
             outcomes = decide_creations(
                 image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
             )
@@ -127,7 +130,8 @@ class Controller:
             if not plans or validate_only:
                 return outcomes
             failure = await self._write(
-                (writes.creation(plan, image.brokers, self._epoch) for plan in plans),
+                term,
+                (writes.creation(plan, image.brokers, term.epoch) for plan in plans),
                 changed=[path for plan in plans for path in writes.paths_of(plan.name)],
             )
             return [failure if failure and isinstance(each, TopicPlan) else each for each in outcomes]
@@ -136,14 +140,17 @@ class Controller:
         self, wanted: Sequence[AddedPartitions], validate_only: bool
     ) -> list[AddedPartitionsPlan | Refusal]:
         async with self._turn:
-            image = self._follower.image
+            term, image = self._office.term, self._follower.image
+            if term is None:
+                return [NOT_CONTROLLER] * len(wanted)
             outcomes = decide_added_partitions(image, wanted, start=self._random_start)
             plans = [outcome for outcome in outcomes if isinstance(outcome, AddedPartitionsPlan)]
             if not plans or validate_only:
                 return outcomes
             failure = await self._write(
+                term,
                 (
-                    writes.added_partitions(image.topics[plan.name], plan.added, image.brokers, self._epoch)
+                    writes.added_partitions(image.topics[plan.name], plan.added, image.brokers, term.epoch)
                     for plan in plans
                 ),
                 changed=[path for plan in plans for path in writes.paths_of(plan.name)],
@@ -154,7 +161,9 @@ class Controller:
 
     async def _delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
         async with self._turn:
-            image = self._follower.image
+            term, image = self._office.term, self._follower.image
+            if term is None:
+                return [Deletion(each.name, each.topic_id, NOT_CONTROLLER) for each in to_delete]
             deletions = decide_deletions(image, to_delete)
             topics = [
                 image.topics[deletion.name]
@@ -164,6 +173,7 @@ class Controller:
             if not topics:
                 return deletions
             failure = await self._write(
+                term,
                 (writes.deletion(topic) for topic in topics),
                 changed=[path for topic in topics for path in writes.paths_of(topic.name)],
             )
@@ -173,7 +183,9 @@ class Controller:
         self, changes: Sequence[ConfigChange], validate_only: bool
     ) -> list[Refusal | None]:
         async with self._turn:
-            image = self._follower.image
+            term, image = self._office.term, self._follower.image
+            if term is None:
+                return [NOT_CONTROLLER] * len(changes)
             decided = [(change.resource, change.decide(image)) for change in changes]
             operations: list[Operation] = []
             for resource, values in decided:
@@ -183,13 +195,15 @@ class Controller:
             failure = None
             if operations and not validate_only:
                 failure = await self._write(
-                    [operations], changed=[operation.path for operation in operations]
+                    term, [operations], changed=[operation.path for operation in operations]
                 )
             return [values if isinstance(values, Refusal) else failure for _, values in decided]
 
     async def _update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool) -> Refusal | None:
         async with self._turn:
-            image = self._follower.image
+            term, image = self._office.term, self._follower.image
+            if term is None:
+                return NOT_CONTROLLER
             levels = decide_features(image.features, updates)
             if isinstance(levels, Refusal):
                 return levels
@@ -198,18 +212,24 @@ class Controller:
             data = payloads.encode_features(levels)
             exists = await self._store.get(layout.FEATURES) is not None
             change = Set(layout.FEATURES, data) if exists else Create(layout.FEATURES, data)
-            return await self._write([[change]], changed=[layout.FEATURES])
+            return await self._write(term, [[change]], changed=[layout.FEATURES])
 
     def _random_start(self) -> int:
         return self._random.randrange(2**16)
 
-    async def _write(self, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]) -> Refusal | None:
+    async def _write(
+        self, term: Term, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]
+    ) -> Refusal | None:
         """Carry out all of it, or say why none of it was written."""
         operations = [operation for plan in plans for operation in plan]
         try:
-            await self._store.multi([Check(layout.CONTROLLER_EPOCH, self._epoch_version), *operations])
+            await self._store.multi([term.check, *operations])
         except StoreWriteError as error:
             _logger.error("%s", error)
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        except BadVersionError:
+            # Nothing but the term is checked for its version: another controller serves the next one.
+            self._office.resign()
+            return NOT_CONTROLLER
         await self._follower.refresh(changed)
         return None

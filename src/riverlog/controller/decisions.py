@@ -23,6 +23,7 @@ class Refusal(NamedTuple):
     message: str | None
 
 
+NOT_CONTROLLER: Final = Refusal(ErrorCode.NOT_CONTROLLER, "This broker is not the controller.")
 DUPLICATE_NAME: Final = Refusal(ErrorCode.INVALID_REQUEST, "The same topic name occurs more than once.")
 
 

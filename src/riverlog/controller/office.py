@@ -1,0 +1,101 @@
+"""Wins, holds and loses the office of the controller. Decides nothing: `candidacy` does.
+
+A broker that finds the office taken waits until its image shows nobody in it, and tries again. Who has won
+serves its term until its session or a check of the term is lost. Not here: what a controller does in office.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from riverlog.controller.candidacy import Term, decide_claim
+from riverlog.metadata import layout
+from riverlog.metadata.delta import ImageDelta
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.model.ids import NodeId
+from riverlog.model.metadata_store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    SessionState,
+    StoreError,
+    Watching,
+)
+
+_logger = logging.getLogger(__name__)
+
+
+class Office:
+    def __init__(
+        self, store: MetadataStore, follower: MetadataFollower, node_id: NodeId, wall_ms: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._follower = follower
+        self._node_id = node_id
+        self._wall_ms = wall_ms
+        self._term: Term | None = None
+        self._standing: asyncio.Task[None] | None = None
+        self._watching: Watching | None = None
+        self._is_closed = False
+
+    @property
+    def term(self) -> Term | None:
+        """The term that this broker serves; `None` while it is not the controller."""
+        return self._term
+
+    async def start(self) -> None:
+        """Stand for the office once, and again whenever it becomes vacant."""
+        await self._stand()
+        self._follower.subscribe(self._on_image)
+        self._watching = self._store.watch_session(self._on_session)
+        self._stand_if_vacant()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._term = None
+        if self._watching is not None:
+            self._watching.stop()
+        if self._standing is not None:
+            self._standing.cancel()
+            await asyncio.gather(self._standing, return_exceptions=True)
+
+    def resign(self) -> None:
+        """The term is over: another has followed, or the session is lost."""
+        if self._term is not None:
+            _logger.warning("Broker %d is no longer the controller", self._node_id)
+            self._term = None
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self.resign()
+        elif state is SessionState.CONNECTED:
+            self._stand_if_vacant()
+
+    def _on_image(self, delta: ImageDelta) -> None:
+        self._stand_if_vacant()
+
+    def _stand_if_vacant(self) -> None:
+        if self._is_closed or self._term is not None or self._follower.image.controller_id is not None:
+            return
+        if self._standing is None or self._standing.done():
+            self._standing = asyncio.create_task(self._stand_again(), name="controller candidacy")
+
+    async def _stand_again(self) -> None:
+        try:
+            await self._stand()
+        except StoreError as error:
+            # The next image, or the next session, is the next chance.
+            _logger.warning("Broker %d could not stand for the controller: %s", self._node_id, error)
+
+    async def _stand(self) -> None:
+        """Returns when this broker is the controller, or its image shows who is."""
+        epoch = await self._store.get(layout.CONTROLLER_EPOCH)
+        holder = await self._store.get(layout.CONTROLLER)
+        claim = decide_claim(holder, epoch, self._node_id, self._wall_ms())
+        if claim is not None:
+            try:
+                await self._store.multi(claim.operations)
+                self._term = claim.term
+            except (NodeExistsError, BadVersionError):
+                _logger.debug("Broker %d came second in the election of a controller", self._node_id)
+        await self._follower.refresh([layout.CONTROLLER])
