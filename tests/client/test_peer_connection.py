@@ -2,8 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -17,15 +16,12 @@ from riverlog.model.network import Address
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import MalformedMessage
-from riverlog.wire.framing import RequestHeader, decode_request_header, encode_request, encode_response
-from riverlog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from riverlog.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from riverlog.wire.framing import RequestHeader, encode_request
+from riverlog.wire.messages.describe_cluster import DescribeClusterRequest
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.messages.metadata import MetadataRequest
 from tests.broker.raw_client import RawClient, one_record
-
-CLUSTER = ApiKey.DESCRIBE_CLUSTER
-Answer = Callable[[RequestHeader], bytes | None]
+from tests.client.scripted_broker import CLUSTER, Answer, cluster, scripted, versions
 
 
 def run(main: Awaitable[None]) -> None:
@@ -45,43 +41,6 @@ async def opened(address: Address, timeout_s: float = 20, **options: Any) -> Pee
     connection = PeerConnection(AsyncNetwork(), address, client_id="peer", timeout_s=timeout_s, **options)
     await connection.open()
     return connection
-
-
-def versions(header: RequestHeader) -> bytes:
-    served = ApiVersionsResponse(api_keys=[ApiVersion(api_key=CLUSTER, min_version=0, max_version=1)])
-    return encode_response(ApiKey.API_VERSIONS, header.api_version, header.correlation_id, served)
-
-
-def cluster(header: RequestHeader, cluster_id: str = "here") -> bytes:
-    reply = DescribeClusterResponse(cluster_id=cluster_id)
-    return encode_response(CLUSTER, header.api_version, header.correlation_id, reply)
-
-
-@asynccontextmanager
-async def scripted(*answers: Answer) -> AsyncIterator[tuple[Address, list[asyncio.StreamWriter]]]:
-    """A broker that answers each request as it is told; no bytes: it hangs up, None: it says nothing."""
-    writers: list[asyncio.StreamWriter] = []
-    served: list[asyncio.Task[None] | None] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        served.append(asyncio.current_task())
-        with suppress(asyncio.IncompleteReadError, OSError):
-            for answer in answers:
-                (size,) = struct.unpack(">i", await reader.readexactly(4))
-                data = answer(decode_request_header(await reader.readexactly(size))[0])
-                if data == b"":
-                    return writer.close()
-                writer.write(data or b"")
-            await reader.read()
-        return writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield Address("127.0.0.1", server.sockets[0].getsockname()[1]), writers
-        for writer in writers:
-            writer.transport.abort()
-    await asyncio.gather(*filter(None, served))
 
 
 def test_many_requests_on_the_way_are_answered_each_with_its_own_in_order() -> None:
@@ -152,10 +111,14 @@ def test_a_broker_that_is_not_there_is_a_connection_refused() -> None:
     async def main() -> None:
         async with scripted() as (address, _):
             pass
-        connection = PeerConnection(AsyncNetwork(), address, client_id="peer", timeout_s=20)
+        closed: list[str] = []
+        connection = PeerConnection(
+            AsyncNetwork(), address, client_id="peer", timeout_s=20, on_closed=closed.append
+        )
         with pytest.raises(ConnectionRefusedError):
             await connection.open()
         assert connection.is_closed
+        assert not closed, "it was never open"
         with pytest.raises(UnansweredError) as caught:
             await connection.ask(CLUSTER, DescribeClusterRequest())
         assert caught.value.outcome is Outcome.NOT_SENT

@@ -173,6 +173,7 @@ class PeerConnection:
         self._connecting = None
         if isinstance(connected, OSError):
             assert self._opened is not None
+            self._on_closed = None  # It was never open.
             if not self._opened.done():
                 self._opened.set_exception(connected)
             self._lose(str(connected))
