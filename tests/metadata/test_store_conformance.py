@@ -1,14 +1,11 @@
 """What every metadata store must do. The same suite runs on each of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.model.metadata_store import (
     BadVersionError,
     Check,
@@ -21,44 +18,28 @@ from riverlog.model.metadata_store import (
     SessionLostError,
     SessionState,
     Set,
-    Versioned,
+    TooLargeError,
     WatchEvent,
+    bytes_of,
 )
-from riverlog.testing.simulated_store import SimulatedEnsemble
-
-Reopen = Callable[[], Awaitable[MetadataStore]]
-Opened = AbstractAsyncContextManager[tuple[MetadataStore, Reopen]]
-OpenStore = Callable[[], Opened]
+from tests.metadata.stores import SHARED, STORES, OpenStore, Reopen
 
 
-@pytest.fixture(params=["embedded", "simulated"])
+@pytest.fixture(params=STORES)
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
     """A context manager of a store, and of a way to open the same one again after it was closed."""
+    return STORES[request.param](tmp_path)
 
-    @asynccontextmanager
-    async def embedded() -> AsyncIterator[tuple[MetadataStore, Reopen]]:
-        opened = [await EmbeddedStore.open(str(tmp_path / "metadata.sqlite"), ThreadPoolExecutor(1))]
 
-        async def reopen() -> MetadataStore:
-            opened.append(await EmbeddedStore.open(str(tmp_path / "metadata.sqlite"), ThreadPoolExecutor(1)))
-            return opened[-1]
+@pytest.fixture(params=SHARED)
+def open_shared(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
+    """The same, of a store that several sessions use at a time."""
+    return STORES[request.param](tmp_path)
 
-        try:
-            yield opened[0], reopen
-        finally:
-            for store in opened:
-                await store.close()
 
-    @asynccontextmanager
-    async def simulated() -> AsyncIterator[tuple[MetadataStore, Reopen]]:
-        ensemble = SimulatedEnsemble()
-
-        async def reopen() -> MetadataStore:
-            return ensemble.connect()
-
-        yield ensemble.connect(), reopen
-
-    return embedded if request.param == "embedded" else simulated
+async def content(store: MetadataStore, path: str) -> tuple[bytes, int] | None:
+    node = await store.get(path)
+    return None if node is None else (node.data, node.version)
 
 
 Scenario = Callable[[MetadataStore, Reopen], Awaitable[None]]
@@ -75,7 +56,7 @@ def run(open_store: OpenStore, scenario: Scenario) -> None:
 def test_a_created_node_is_read_back_with_version_0(open_store: OpenStore) -> None:
     async def scenario(store: MetadataStore, reopen: Reopen) -> None:
         assert await store.create("/a", b"x") == "/a"
-        assert await store.get("/a") == Versioned(b"x", 0)
+        assert await content(store, "/a") == (b"x", 0)
 
     run(open_store, scenario)
 
@@ -92,7 +73,7 @@ def test_a_node_that_is_not_there_reads_as_none_and_has_no_children(open_store: 
 def test_creating_makes_the_parents_that_are_missing(open_store: OpenStore) -> None:
     async def scenario(store: MetadataStore, reopen: Reopen) -> None:
         await store.create("/a/b/c", b"x")
-        assert await store.get("/a/b") == Versioned(b"", 0)
+        assert await content(store, "/a/b") == (b"", 0)
         assert await store.children("/a") == ["b"]
 
     run(open_store, scenario)
@@ -103,7 +84,7 @@ def test_creating_what_exists_is_refused(open_store: OpenStore) -> None:
         await store.create("/a", b"x")
         with pytest.raises(NodeExistsError):
             await store.create("/a", b"y")
-        assert await store.get("/a") == Versioned(b"x", 0)
+        assert await content(store, "/a") == (b"x", 0)
 
     run(open_store, scenario)
 
@@ -115,7 +96,7 @@ def test_each_set_raises_the_version(open_store: OpenStore) -> None:
         assert await store.set("/a", b"2", expected_version=1) == 2
         with pytest.raises(BadVersionError):
             await store.set("/a", b"3", expected_version=1)
-        assert await store.get("/a") == Versioned(b"2", 2)
+        assert await content(store, "/a") == (b"2", 2)
 
     run(open_store, scenario)
 
@@ -126,7 +107,7 @@ def test_a_node_that_was_deleted_and_made_again_starts_at_version_0(open_store: 
         await store.set("/a", b"1")
         await store.delete("/a", expected_version=1)
         await store.create("/a")
-        assert await store.get("/a") == Versioned(b"", 0)
+        assert await content(store, "/a") == (b"", 0)
 
     run(open_store, scenario)
 
@@ -175,7 +156,7 @@ def test_a_tree_is_the_node_and_all_below_and_no_sibling_with_the_same_beginning
         assert set(await store.tree("/")) == {
             *("/", "/a", "/a/b", "/a/b/c", "/a-b", "/a-b/x", "/a.b", "/a0", "/ab")
         }
-        assert (await store.tree("/a-b"))["/a-b/x"] == Versioned(b"/a-b/x", 0)
+        assert (await store.tree("/a-b"))["/a-b/x"][:2] == (b"/a-b/x", 0)
 
     run(open_store, scenario)
 
@@ -200,7 +181,7 @@ def test_a_multi_is_all_or_nothing(open_store: OpenStore) -> None:
             await store.multi([Create("/b"), Set("/a", b"new"), Delete("/a", 0)])
         with pytest.raises(NodeExistsError):
             await store.multi([Set("/a", b"new"), Create("/b"), Create("/b")])
-        assert await store.get("/a") == Versioned(b"old", 0)
+        assert await content(store, "/a") == (b"old", 0)
         assert await store.get("/b") is None
 
     run(open_store, scenario)
@@ -209,9 +190,9 @@ def test_a_multi_is_all_or_nothing(open_store: OpenStore) -> None:
 def test_a_multi_sees_its_own_earlier_operations(open_store: OpenStore) -> None:
     async def scenario(store: MetadataStore, reopen: Reopen) -> None:
         await store.multi([Create("/a"), Create("/a/b", b"x"), Set("/a/b", b"y", 0), Check("/a/b", 1)])
-        assert await store.get("/a/b") == Versioned(b"y", 1)
+        assert await content(store, "/a/b") == (b"y", 1)
         await store.multi([Delete("/a/b"), Delete("/a"), Create("/a", b"again")])
-        assert await store.get("/a") == Versioned(b"again", 0)
+        assert await content(store, "/a") == (b"again", 0)
 
     run(open_store, scenario)
 
@@ -247,7 +228,7 @@ def test_ephemeral_nodes_end_with_the_session_and_the_others_stay(open_store: Op
         again = await reopen()
         assert await again.children("/ids") == []
         assert await again.get("/controller") is None
-        assert await again.get("/ids") == Versioned(b"", 0)
+        assert await content(again, "/ids") == (b"", 0)
 
     run(open_store, scenario)
 
@@ -258,7 +239,7 @@ def test_what_was_written_is_there_in_the_next_session(open_store: OpenStore) ->
         await store.set("/a/b", b"y")
         await store.close()
         again = await reopen()
-        assert await again.get("/a/b") == Versioned(b"y", 1)
+        assert await content(again, "/a/b") == (b"y", 1)
 
     run(open_store, scenario)
 
@@ -342,5 +323,130 @@ def test_concurrent_sets_with_the_same_expectation_let_one_win(open_store: OpenS
         )
         assert sum(outcome == 1 for outcome in outcomes) == 1
         assert sum(isinstance(outcome, BadVersionError) for outcome in outcomes) == 7
+
+    run(open_store, scenario)
+
+
+def test_transactions_are_numbered_upwards_also_over_sessions(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        await store.create("/a")
+        made = await store.get("/a")
+        assert made is not None
+        assert made.created == made.modified > 0
+        await store.create("/b")
+        await store.set("/a", b"x")
+        changed, other = await store.get("/a"), (await store.tree("/b"))["/b"]
+        assert changed is not None
+        assert changed.created == made.created < other.created < changed.modified
+        await store.close()
+        again = await reopen()
+        assert await again.get("/a") == changed
+        await again.create("/c")
+        assert (await again.tree("/c"))["/c"].created > changed.modified
+
+    run(open_store, scenario)
+
+
+def test_what_one_multi_writes_has_one_transaction(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        await store.create("/a")
+        await store.multi([Set("/a", b"x"), Create("/b"), Create("/b/c")])
+        tree = await store.tree("/")
+        assert tree["/a"].modified == tree["/b"].created == tree["/b/c"].modified
+        assert tree["/a"].created < tree["/a"].modified
+
+    run(open_store, scenario)
+
+
+def test_an_ephemeral_node_is_known_as_ones_own(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        await store.create("/ids/1", ephemeral=True)
+        await store.create("/ids/2")
+        tree = await store.tree("/ids")
+        assert [tree[path].is_mine for path in ("/ids", "/ids/1", "/ids/2")] == [False, True, False]
+
+    run(open_store, scenario)
+
+
+def test_an_ephemeral_node_of_another_session_is_not_ones_own(open_shared: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        other = await reopen()
+        await other.create("/ids/1", ephemeral=True)
+        await store.sync()
+        node = await store.get("/ids/1")
+        assert node is not None
+        assert not node.is_mine
+        await other.close()
+        await store.sync()
+        assert await store.get("/ids/1") is None
+
+    run(open_shared, scenario)
+
+
+def test_after_a_sync_a_session_reads_what_another_wrote_before(open_shared: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        other = await reopen()
+        for number in range(10):
+            await store.create(f"/n{number}")
+            await other.sync()
+            assert await content(other, f"/n{number}") == (b"", 0)
+
+    run(open_shared, scenario)
+
+
+def test_a_watcher_hears_of_what_another_session_writes(open_shared: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        other, heard, events = await reopen(), asyncio.Event(), list[str]()
+
+        def hear(event: WatchEvent) -> None:
+            events.append(event.path)
+            if event.path == "/a/b":
+                heard.set()
+
+        await store.create("/a")
+        store.watch("/a", hear)
+        await other.create("/ab")
+        await other.multi([Create("/a/b"), Set("/a/b", b"x")])
+        await asyncio.wait_for(heard.wait(), 10)
+        assert "/ab" not in events
+
+    run(open_shared, scenario)
+
+
+def test_a_check_without_a_version_asks_only_whether_the_node_is_there(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        await store.create("/a")
+        await store.set("/a", b"x")
+        await store.multi([Check("/a"), Create("/b")])
+        with pytest.raises(NoNodeError):
+            await store.multi([Check("/nothing"), Create("/c")])
+        assert await store.children("/") == ["a", "b"]
+
+    run(open_store, scenario)
+
+
+def test_the_lease_lasts_while_the_session_does(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        await store.sync()
+        now_s = asyncio.get_running_loop().time()
+        assert store.lease_until_s > now_s
+        await store.close()
+        assert store.lease_until_s < now_s
+
+    run(open_store, scenario)
+
+
+def test_a_write_that_is_too_large_is_refused_and_the_session_goes_on(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        if store.multi_bytes_max > 2**30:
+            return  # It takes all that memory does.
+        large = [Create(f"/{number}", bytes(100_000)) for number in range(11)]
+        with pytest.raises(TooLargeError):
+            await store.multi(large)
+        assert await store.children("/") == []
+        fitting = large[:9]
+        assert bytes_of(fitting) < store.multi_bytes_max
+        await store.multi(fitting)
+        assert len(await store.children("/")) == 9
 
     run(open_store, scenario)

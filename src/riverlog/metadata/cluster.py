@@ -11,7 +11,14 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import Create, Delete, MetadataStore, NodeExistsError, Operation
+from riverlog.model.metadata_store import (
+    Create,
+    Delete,
+    MetadataStore,
+    NodeExistsError,
+    Operation,
+    OutcomeUnknownError,
+)
 from riverlog.model.network import Address
 
 
@@ -59,12 +66,13 @@ async def register_broker(
 
 
 async def _create_missing(store: MetadataStore, wanted: Mapping[str, bytes]) -> None:
-    """In one step, since each costs a sync of the disk. Looks again when another node came first."""
+    """In one step, since each costs a sync of the disk. Looks again when another node came first, or when it
+    is not known whether the step was made."""
     while True:
         missing = [Create(path, data) for path, data in wanted.items() if await store.get(path) is None]
         if not missing:
             return
         try:
             await store.multi(missing)
-        except NodeExistsError:
+        except (NodeExistsError, OutcomeUnknownError):
             continue

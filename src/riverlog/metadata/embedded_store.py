@@ -6,6 +6,8 @@ commit before its caller does.
 """
 
 import asyncio
+import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
@@ -50,6 +52,18 @@ class EmbeddedStore:
     @property
     def session_state(self) -> SessionState:
         return self._state
+
+    @property
+    def lease_until_s(self) -> float:
+        """Nobody else can open the file meanwhile."""
+        return math.inf if self._state is SessionState.CONNECTED else -math.inf
+
+    @property
+    def multi_bytes_max(self) -> int:
+        return sys.maxsize
+
+    async def sync(self) -> None:
+        await self._call(lambda: None)
 
     async def get(self, path: str) -> Versioned | None:
         return await self._call(lambda: self._table.get(path))

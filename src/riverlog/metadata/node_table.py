@@ -1,12 +1,13 @@
 """The tree of versioned nodes as one SQLite table. Blocking, and used from one thread.
 
 Not here: watches and sessions (see `embedded_store`). Invariants: every node but the root has its parent;
-a batch of operations is one transaction, durable when `apply` returns (write-ahead log, synchronous=FULL).
+a batch of operations is one transaction, durable when `apply` returns (write-ahead log, synchronous=FULL);
+transactions that change something are numbered upwards without end, over all openings of the file.
 """
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.metadata.layout import parent as parent_of
@@ -25,7 +26,7 @@ from riverlog.model.metadata_store import (
     Versioned,
 )
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
 _SCHEMA: Final = """
 CREATE TABLE format (version INTEGER NOT NULL);
@@ -40,9 +41,23 @@ CREATE TABLE node (
 CREATE UNIQUE INDEX node_path ON node (parent, name);
 CREATE INDEX node_ephemeral ON node (ephemeral) WHERE ephemeral = 1;
 INSERT INTO node VALUES ('', '', x'', 0, 0, 0);
+INSERT INTO format VALUES (1);
 """
 # The index is apart from the data because a search in a tree of whole rows reads each row it compares with,
 # and that of a topic with very many partitions is a megabyte long.
+
+_UPGRADES: Final = {
+    1: """
+ALTER TABLE node ADD COLUMN created INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE node ADD COLUMN modified INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE transactions (last INTEGER NOT NULL);
+INSERT INTO transactions VALUES (0);
+UPDATE format SET version = 2;
+""",
+}
+"""From the format to the next one."""
+
+_CONTENT: Final = "data, version, created, modified, ephemeral"
 
 
 class NodeTable:
@@ -71,17 +86,25 @@ class NodeTable:
         self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
         self._db.execute("BEGIN IMMEDIATE")
         if self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'format'").fetchone() is None:
-            for statement in _SCHEMA.split(";"):
-                self._db.execute(statement)
-            self._db.execute("INSERT INTO format VALUES (?)", (FORMAT_VERSION,))
-        row = self._db.execute("SELECT max(version) FROM format").fetchone()
-        if row[0] != FORMAT_VERSION:
+            self._run(_SCHEMA)
+        while (found := self._format()) in _UPGRADES:
+            self._run(_UPGRADES[found])
+        if found != FORMAT_VERSION:
             raise FormatError(
-                f"{self._path} has metadata format {row[0]}; this release knows {FORMAT_VERSION}. "
+                f"{self._path} has metadata format {found}; this release knows {FORMAT_VERSION}. "
                 "Start the release that wrote it, or a newer one."
             )
+        self._last_transaction: int = self._db.execute("SELECT last FROM transactions").fetchone()[0]
         self._db.execute("DELETE FROM node WHERE ephemeral = 1")
         self._db.execute("COMMIT")
+
+    def _run(self, statements: str) -> None:
+        for statement in statements.split(";"):
+            self._db.execute(statement)
+
+    def _format(self) -> int:
+        found: int = self._db.execute("SELECT max(version) FROM format").fetchone()[0]
+        return found
 
     def close(self) -> None:
         self._db.execute("DELETE FROM node WHERE ephemeral = 1")
@@ -89,9 +112,9 @@ class NodeTable:
 
     def get(self, path: str) -> Versioned | None:
         row = self._db.execute(
-            "SELECT data, version FROM node WHERE parent = ? AND name = ?", _key(path)
+            f"SELECT {_CONTENT} FROM node WHERE parent = ? AND name = ?", _key(path)
         ).fetchone()
-        return None if row is None else Versioned(row[0], row[1])
+        return None if row is None else _versioned(row)
 
     def children(self, path: str) -> list[str]:
         rows = self._db.execute("SELECT name FROM node WHERE parent = ? ORDER BY name", (path,))
@@ -103,15 +126,15 @@ class NodeTable:
             return {}
         prefix = path.rstrip("/")
         rows = self._db.execute(
-            "SELECT rtrim(parent, '/') || '/' || name, data, version FROM node"
+            f"SELECT rtrim(parent, '/') || '/' || name, {_CONTENT} FROM node"
             " WHERE parent = ? OR (parent > ? AND parent < ?)",  # '0' follows '/' in order
             (path, prefix + "/", prefix + "0"),
         )
-        shared: dict[tuple[bytes, int], Versioned] = {}  # idle partitions all read alike
+        shared: dict[tuple[Any, ...], Versioned] = {}  # partitions made together and idle read alike
         result = {path: root}
         for each, *content in rows:
-            key = (content[0], content[1])
-            result[each] = shared.get(key) or shared.setdefault(key, Versioned(*key))
+            key = tuple(content)
+            result[each] = shared.get(key) or shared.setdefault(key, _versioned(key))
         return result
 
     def next_sequential(self, path: str) -> str:
@@ -130,12 +153,15 @@ class NodeTable:
         """Carry out all or nothing and return the paths that changed."""
         changed: list[str] = []
         known: set[str] = set()
+        transaction = self._last_transaction + 1
         self._db.execute("BEGIN IMMEDIATE")
         try:
             for operation in operations:
-                self._apply_one(operation, known)
+                self._apply_one(operation, known, transaction)
                 if not isinstance(operation, Check):
                     changed.append(operation.path)
+            if changed:
+                self._db.execute("UPDATE transactions SET last = ?", (transaction,))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
@@ -143,22 +169,25 @@ class NodeTable:
         except BaseException:
             self._roll_back()
             raise
+        if changed:
+            self._last_transaction = transaction
         return changed
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def _apply_one(self, operation: Operation, known: set[str]) -> None:
+    def _apply_one(self, operation: Operation, known: set[str], transaction: int) -> None:
         match operation:
             case Create(path=path):
-                self._create(operation, known)
+                self._create(operation, known, transaction)
                 known.add(path)
             case Set(path=path, data=data, expected_version=expected):
                 self._check(path, expected)
                 self._db.execute(
-                    "UPDATE node SET data = ?, version = version + 1 WHERE parent = ? AND name = ?",
-                    (data, *_key(path)),
+                    "UPDATE node SET data = ?, version = version + 1, modified = ?"
+                    " WHERE parent = ? AND name = ?",
+                    (data, transaction, *_key(path)),
                 )
             case Delete(path=path):
                 self._delete(operation)
@@ -168,7 +197,7 @@ class NodeTable:
             case _:
                 assert_never(operation)
 
-    def _create(self, operation: Create, known: set[str]) -> None:
+    def _create(self, operation: Create, known: set[str], transaction: int) -> None:
         above, name = _key(operation.path)
         if above not in known:
             if self.get(above) is None:
@@ -176,8 +205,8 @@ class NodeTable:
             known.add(above)
         try:
             self._db.execute(
-                "INSERT INTO node VALUES (?, ?, ?, 0, ?, 0)",
-                (above, name, operation.data, operation.ephemeral),
+                "INSERT INTO node VALUES (?, ?, ?, 0, ?, 0, ?, ?)",
+                (above, name, operation.data, operation.ephemeral, transaction, transaction),
             )
         except sqlite3.IntegrityError as error:
             raise NodeExistsError(f"Metadata node {operation.path} already exists.") from error
@@ -199,6 +228,11 @@ class NodeTable:
             raise BadVersionError(
                 f"Metadata node {path} has version {node.version}, not the expected {expected_version}."
             )
+
+
+def _versioned(row: Sequence[Any]) -> Versioned:
+    data, version, created, modified, ephemeral = row
+    return Versioned(data, version, created, modified, bool(ephemeral))
 
 
 def _key(path: str) -> tuple[str, str]:

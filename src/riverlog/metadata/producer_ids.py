@@ -1,7 +1,7 @@
 """Producer ids that no other producer of the cluster has or had.
 
 A broker takes a block of them from the store at a time and hands them out one by one; a block that a crash
-cut short is lost, never reused.
+cut short, or of which it is not known whether it was taken, is lost, never reused.
 """
 
 import asyncio
@@ -9,7 +9,12 @@ from typing import Final
 
 from riverlog.metadata import layout, payloads
 from riverlog.model.ids import NodeId, ProducerId
-from riverlog.model.metadata_store import BadVersionError, MetadataStore, NodeExistsError
+from riverlog.model.metadata_store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    OutcomeUnknownError,
+)
 
 BLOCK_SIZE: Final = 1000
 
@@ -42,6 +47,6 @@ class ProducerIds:
                     await self._store.create(path, block)
                 else:
                     await self._store.set(path, block, expected_version=node.version)
-            except (BadVersionError, NodeExistsError):
+            except (BadVersionError, NodeExistsError, OutcomeUnknownError):
                 continue
             return first

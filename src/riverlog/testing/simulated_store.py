@@ -4,16 +4,20 @@ Behaves as the `MetadataStore` port says; the same conformance suite runs on it 
 store to keep anything in. Deterministic: operations take effect in the order in which their turns come, and
 watchers hear of a commit before its caller does. A suspended session hears of it when it is resumed.
 
+A session that is cut off, or whose process has ended, is given up after its time-out; it hears of that when
+it is resumed, and goes on in a new session.
+
 What can go wrong is set on the ensemble, for all sessions: answers that take longer, writes that are refused,
-watches that are late, answers that are lost with the session (the port has no outcome "unknown" yet), reads
+watches that are late, answers that are lost with the session or without it, requests that are lost, reads
 that show an older state until `sync`, and a restart from an older snapshot.
 """
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, assert_never
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, assert_never
 
 from riverlog.metadata.layout import is_at_or_below
 from riverlog.metadata.layout import parent as parent_of
@@ -27,14 +31,17 @@ from riverlog.model.metadata_store import (
     NoNodeError,
     NotEmptyError,
     Operation,
+    OutcomeUnknownError,
     SessionLostError,
     SessionState,
     Set,
-    StoreError,
     StoreWriteError,
+    TooLargeError,
+    UnreachableError,
     Versioned,
     WatchEvent,
     Watching,
+    bytes_of,
 )
 
 _MULTI_BYTES_MAX: Final = 1024 * 1024
@@ -44,15 +51,37 @@ _MULTI_BYTES_MAX: Final = 1024 * 1024
 class _Node:
     data: bytes
     version: int = 0
-    owner: "SimulatedStore | None" = None
+    session: int | None = None
+    """Of an ephemeral node."""
     next_sequence: int = 0
+    created: int = 0
+    modified: int = 0
+
+    def as_seen_in(self, session: int | None) -> Versioned:
+        is_mine = self.session is not None and self.session == session
+        return Versioned(self.data, self.version, self.created, self.modified, is_mine)
+
+
+class Snapshot(NamedTuple):
+    nodes: Mapping[str, _Node]
+    last_transaction: int
 
 
 class SimulatedEnsemble:
     """The nodes themselves, and the sessions that use them."""
 
-    def __init__(self, latency_s: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        latency_s: Callable[[], float] = lambda: 0.0,
+        *,
+        session_timeout_s: float = 9.0,
+        gives_up: bool = True,
+    ) -> None:
+        """`gives_up`: sessions that are cut off or abandoned end by themselves; else whoever holds the
+        ensemble ends them."""
         self.latency_s = latency_s
+        self.session_timeout_s = session_timeout_s
+        self._gives_up = gives_up
         self.extra_latency_s = 0.0
         self.is_unwritable = False
         """Writes are refused and change nothing, as by a full disk."""
@@ -60,22 +89,48 @@ class SimulatedEnsemble:
         """How much later than a commit its watchers hear of it."""
         self.lost_replies = 0
         """So many of the next writes take effect, and their sessions end before the answer."""
+        self.lost_answers = 0
+        """So many of the next writes take effect, and their answers are lost; sessions go on."""
+        self.lost_requests = 0
+        """So many of the next writes are lost on their way, and nobody knows that; sessions go on."""
         self._nodes: dict[str, _Node] = {"/": _Node(b"")}
         self._children: dict[str, dict[str, None]] = {"/": {}}
         self._undo: list[tuple[str, _Node | None]] = []
         self._stale: dict[str, _Node] | None = None
-        self._sessions: list[SimulatedStore] = []
+        self._sessions: dict[int, SimulatedStore] = {}
+        self._last_session = 0
+        self._last_transaction = 0
+        self._given_up: dict[int, asyncio.TimerHandle] = {}
+        self._context = contextvars.copy_context()
 
     def connect(self, owner: str = "") -> "SimulatedStore":
         """A session; `owner` is the process it belongs to, for `end_sessions_of`."""
-        session = SimulatedStore(self, owner)
-        self._sessions.append(session)
-        return session
+        return SimulatedStore(self, owner)
+
+    def begin(self, store: "SimulatedStore") -> int:
+        """A new session, by its number."""
+        self._last_session += 1
+        self._sessions[self._last_session] = store
+        return self._last_session
 
     def end_sessions_of(self, owner: str) -> None:
         """Those that the process has left behind."""
-        for session in [each for each in self._sessions if each.owner == owner]:
-            self.end(session)
+        for session in [number for number, store in self._sessions.items() if store.owner == owner]:
+            self._end(session)
+
+    def miss(self, session: int) -> None:
+        """Nothing more is heard of it: it ends after its time-out."""
+        if self._gives_up and session in self._sessions and session not in self._given_up:
+            self._given_up[session] = asyncio.get_running_loop().call_later(
+                self.session_timeout_s, self._end, session, context=self._context
+            )
+
+    def hear_of(self, session: int) -> bool:
+        """It is heard of again; false when it has been given up."""
+        timer = self._given_up.pop(session, None)
+        if timer is not None:
+            timer.cancel()
+        return session in self._sessions
 
     def fall_behind(self) -> None:
         """From now on reads show this state, until their session has called `sync`."""
@@ -84,88 +139,100 @@ class SimulatedEnsemble:
     def catch_up(self) -> None:
         self._stale = None
 
-    def snapshot(self) -> dict[str, bytes]:
+    def snapshot(self) -> Snapshot:
         """Every node that is not a session's, for `restore`."""
-        return {path: node.data for path, node in self._nodes.items() if node.owner is None}
+        kept = {path: node for path, node in self._nodes.items() if node.session is None}
+        return Snapshot(kept, self._last_transaction)
 
-    def restore(self, snapshot: Mapping[str, bytes]) -> None:
-        """Begin again with an older state, as an ensemble that has lost its newest one. Sessions end."""
-        for session in list(self._sessions):
-            session.expire()
-        for path in sorted(self._nodes.keys() - snapshot.keys(), reverse=True):
+    def restore(self, snapshot: Snapshot) -> None:
+        """Begin again with an older state, as an ensemble that has lost its newest one: versions and numbers
+        of transactions go back as well. Sessions end."""
+        for store in list(self._sessions.values()):
+            store.expire()
+        for path in sorted(self._nodes.keys() - snapshot.nodes.keys(), reverse=True):
             self._replace(path, None)
-        for path in sorted(snapshot):
-            self._replace(path, _Node(snapshot[path]))
+        for path in sorted(snapshot.nodes):
+            self._replace(path, snapshot.nodes[path])
         self._undo.clear()
+        self._last_transaction = snapshot.last_transaction
 
-    def get(self, path: str, *, is_synced: bool = True) -> Versioned | None:
+    def get(self, path: str, session: int | None = None, *, is_synced: bool = True) -> Versioned | None:
         nodes = self._nodes if is_synced or self._stale is None else self._stale
         node = nodes.get(path)
-        return None if node is None else Versioned(node.data, node.version)
+        return None if node is None else node.as_seen_in(session)
 
-    def tree(self, path: str, *, is_synced: bool = True) -> dict[str, Versioned]:
+    def tree(self, path: str, session: int, *, is_synced: bool = True) -> dict[str, Versioned]:
         if not is_synced and self._stale is not None:
             older = sorted(each for each in self._stale if is_at_or_below(each, path))
-            return {each: Versioned(self._stale[each].data, self._stale[each].version) for each in older}
+            return {each: self._stale[each].as_seen_in(session) for each in older}
         found: dict[str, Versioned] = {}
         ahead = [path] if path in self._nodes else []
         while ahead:
             each = ahead.pop()
-            node = self._nodes[each]
-            found[each] = Versioned(node.data, node.version)
+            found[each] = self._nodes[each].as_seen_in(session)
             prefix = "" if each == "/" else each
             ahead += [f"{prefix}/{name}" for name in self._children[each]]
         return dict(sorted(found.items()))
 
-    def children(self, path: str) -> list[str]:
+    def children(self, path: str, *, is_synced: bool = True) -> list[str]:
+        if not is_synced and self._stale is not None:
+            return sorted(
+                each.rpartition("/")[2] for each in self._stale if each != "/" and parent_of(each) == path
+            )
         return sorted(self._children.get(path, ()))
 
     def number(self, path: str) -> str:
         """The path with the next number of its parent appended."""
         above = self._require(parent_of(path))
-        numbered = _Node(above.data, above.version, above.owner, above.next_sequence + 1)
-        self._replace(parent_of(path), numbered)
+        self._replace(parent_of(path), replace(above, next_sequence=above.next_sequence + 1))
         self._undo.clear()
         return f"{path}{above.next_sequence:010d}"
 
-    def commit(self, operations: Sequence[Operation], owner: "SimulatedStore") -> None:
-        if sum(len(getattr(each, "data", b"")) for each in operations) > _MULTI_BYTES_MAX:
-            raise StoreError(f"A write of more than {_MULTI_BYTES_MAX} bytes is refused; write less at once.")
-        if self.is_unwritable and any(not isinstance(each, Check) for each in operations):
+    def commit(self, operations: Sequence[Operation], session: int) -> None:
+        if bytes_of(operations) > _MULTI_BYTES_MAX:
+            raise TooLargeError(
+                f"A write of more than {_MULTI_BYTES_MAX} bytes is refused; write less at once."
+            )
+        changed = [operation.path for operation in operations if not isinstance(operation, Check)]
+        if self.is_unwritable and changed:
             raise StoreWriteError("The metadata store cannot be written at the moment.")
         try:
             for operation in operations:
-                self._apply(operation, owner)
+                self._apply(operation, session)
         except BaseException:
             for path, node in reversed(self._undo):
                 self._replace(path, node)
             raise
         finally:
             self._undo.clear()
-        changed = [operation.path for operation in operations if not isinstance(operation, Check)]
+        self._last_transaction += bool(changed)
         self._announce(changed)
 
-    def has(self, session: "SimulatedStore") -> bool:
-        """Whether it has not ended here; the session itself may not have heard of that yet."""
-        return session in self._sessions
+    def has(self, store: "SimulatedStore") -> bool:
+        """Whether its session has not ended here; the session itself may not have heard of that yet."""
+        return store.session in self._sessions
 
-    def end(self, session: "SimulatedStore") -> None:
-        """Forget a session; its ephemeral nodes go with it."""
-        if session not in self._sessions:
+    def end(self, store: "SimulatedStore") -> None:
+        """Forget a session; its ephemeral nodes go with it. It is not told."""
+        self._end(store.session)
+
+    def _end(self, session: int) -> None:
+        self.hear_of(session)
+        if self._sessions.pop(session, None) is None:
             return
-        self._sessions.remove(session)
-        gone = [path for path, node in self._nodes.items() if node.owner is session]
+        gone = [path for path, node in self._nodes.items() if node.session == session]
         for path in gone:
             self._replace(path, None)
         self._undo.clear()
+        self._last_transaction += bool(gone)
         self._announce(gone)
 
     def _announce(self, changed: Sequence[str]) -> None:
-        for session in list(self._sessions):
+        for store in list(self._sessions.values()):
             if self.watch_delay_s:
-                session.hear_later(topmost(changed), self.watch_delay_s)
+                store.hear_later(topmost(changed), self.watch_delay_s)
             else:
-                session.hear(topmost(changed))
+                store.hear(topmost(changed))
 
     def _replace(self, path: str, node: _Node | None) -> None:
         """The only place where nodes change; what was before is kept until the commit is through."""
@@ -180,17 +247,18 @@ class SimulatedEnsemble:
             self._nodes[path] = node
             self._children.setdefault(path, {})
 
-    def _apply(self, operation: Operation, owner: "SimulatedStore") -> None:
-        path = operation.path
+    def _apply(self, operation: Operation, session: int) -> None:
+        path, transaction = operation.path, self._last_transaction + 1
         match operation:
             case Create(data=data, ephemeral=ephemeral):
                 self._require(parent_of(path))
                 if path in self._nodes:
                     raise NodeExistsError(f"{path} already exists.")
-                self._replace(path, _Node(data, owner=owner if ephemeral else None))
+                owner = session if ephemeral else None
+                self._replace(path, _Node(data, 0, owner, 0, transaction, transaction))
             case Set(data=data, expected_version=expected):
                 node = self._require(path, expected)
-                self._replace(path, _Node(data, node.version + 1, node.owner, node.next_sequence))
+                self._replace(path, replace(node, data=data, version=node.version + 1, modified=transaction))
             case Delete(expected_version=expected):
                 self._require(path, expected)
                 if self._children[path]:
@@ -211,46 +279,56 @@ class SimulatedEnsemble:
 
 
 class SimulatedStore:
-    """One session. `suspend`, `resume` and `expire` are for the test that holds it."""
+    """One session after the other. `suspend`, `resume` and `expire` are for the test that holds it."""
 
     def __init__(self, ensemble: SimulatedEnsemble, owner: str) -> None:
         """Use `SimulatedEnsemble.connect`."""
         self.owner = owner
         self._ensemble = ensemble
         self._watches = Watches()
-        self._state = SessionState.CONNECTED
         self._unheard: list[str] = []
-        self._is_synced = False
         self._context = contextvars.copy_context()
         self._resumed = asyncio.Event()
         self._resumed.set()
+        self._lease_until_s = math.inf
+        self._is_synced = False
+        self.is_closed = False
+        self.session = ensemble.begin(self)
+        self._state = SessionState.CONNECTED
 
     def suspend(self) -> None:
         """Cut off from the ensemble: operations wait, changes are not heard of."""
         self._resumed.clear()
+        self._lease_until_s = asyncio.get_running_loop().time() + self._ensemble.session_timeout_s
+        self._ensemble.miss(self.session)
         self._enter(SessionState.SUSPENDED)
 
     def resume(self) -> None:
+        """Connected again; in a new session when the old one has been given up meanwhile."""
+        if not self._ensemble.hear_of(self.session):
+            self._lose()
+            return
         self._enter(SessionState.CONNECTED)
         unheard, self._unheard = self._unheard, []
         self._watches.notify(topmost(unheard))
         self._resumed.set()
 
     def expire(self) -> None:
-        """The ensemble has given the session up."""
+        """The ensemble has given the session up, and a new one is begun."""
         self._ensemble.end(self)
-        self._enter(SessionState.LOST)
-        self._resumed.set()
+        self._lose()
 
     def abandon(self) -> None:
         """Its process has ended: nobody listens any more, and the ensemble does not know yet."""
+        self.is_closed = True
         self._watches = Watches()
         self._state = SessionState.LOST
+        self._ensemble.miss(self.session)
 
     def hear_later(self, changed: Sequence[str], delay_s: float) -> None:
         asyncio.get_running_loop().call_later(delay_s, self.hear, changed, context=self._context)
 
-    def hear(self, changed: Sequence[str]) -> None:
+    def hear(self, changed: Iterable[str]) -> None:
         if self._state is SessionState.CONNECTED:
             self._watches.notify(changed)
         else:
@@ -260,42 +338,52 @@ class SimulatedStore:
     def session_state(self) -> SessionState:
         return self._state
 
+    @property
+    def lease_until_s(self) -> float:
+        """While it is connected, answers come all the time."""
+        if self._state is SessionState.CONNECTED:
+            return asyncio.get_running_loop().time() + self._ensemble.session_timeout_s
+        return self._lease_until_s
+
+    @property
+    def multi_bytes_max(self) -> int:
+        return _MULTI_BYTES_MAX
+
     async def get(self, path: str) -> Versioned | None:
-        await self._turn()
-        return self._ensemble.get(path, is_synced=self._is_synced)
+        session = await self._turn()
+        return self._ensemble.get(path, session, is_synced=self._is_synced)
 
     async def children(self, path: str) -> list[str]:
         await self._turn()
-        return self._ensemble.children(path)
+        return self._ensemble.children(path, is_synced=self._is_synced)
 
     async def tree(self, path: str) -> dict[str, Versioned]:
-        await self._turn()
-        return self._ensemble.tree(path, is_synced=self._is_synced)
+        session = await self._turn()
+        return self._ensemble.tree(path, session, is_synced=self._is_synced)
 
     async def sync(self) -> None:
-        """From now on this session reads what is committed. Not in the port yet."""
         await self._turn()
         self._is_synced = True
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        await self._turn()
+        session = await self._turn()
         missing: list[Operation] = []
         above = parent_of(path)
         while self._ensemble.get(above) is None:
             missing.append(Create(above))
             above = parent_of(above)
         if missing:
-            self._ensemble.commit(missing[::-1], self)
+            self._ensemble.commit(missing[::-1], session)
         if sequential:
             path = self._ensemble.number(path)
-        self._commit([Create(path, data, ephemeral)])
+        self._commit([Create(path, data, ephemeral)], session)
         return path
 
     async def set(self, path: str, data: bytes, *, expected_version: int | None = None) -> int:
-        await self._turn()
-        self._commit([Set(path, data, expected_version)])
+        session = await self._turn()
+        self._commit([Set(path, data, expected_version)], session)
         node = self._ensemble.get(path)
         assert node is not None
         return node.version
@@ -304,8 +392,8 @@ class SimulatedStore:
         await self.multi([Delete(path, expected_version)])
 
     async def multi(self, operations: Sequence[Operation]) -> None:
-        await self._turn()
-        self._commit(operations)
+        session = await self._turn()
+        self._commit(operations, session)
 
     def watch(self, path: str, callback: Callable[[WatchEvent], None]) -> Watching:
         return self._watches.add(path, callback)
@@ -314,23 +402,54 @@ class SimulatedStore:
         return self._watches.add_session(callback)
 
     async def close(self) -> None:
-        if self._state is not SessionState.LOST:
-            self.expire()
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._ensemble.end(self)
+        self._lose()
 
-    def _commit(self, operations: Sequence[Operation]) -> None:
-        self._ensemble.commit(operations, self)
-        if self._ensemble.lost_replies > 0:
-            self._ensemble.lost_replies -= 1
+    def _commit(self, operations: Sequence[Operation], session: int) -> None:
+        ensemble = self._ensemble
+        if ensemble.lost_requests > 0:
+            ensemble.lost_requests -= 1
+            raise OutcomeUnknownError("The metadata store has not answered a write.")
+        ensemble.commit(operations, session)
+        if ensemble.lost_answers > 0:
+            ensemble.lost_answers -= 1
+            raise OutcomeUnknownError("The metadata store has not answered a write.")
+        if ensemble.lost_replies > 0:
+            ensemble.lost_replies -= 1
             self.expire()
             raise SessionLostError("The session with the metadata store ended before its answer came.")
 
-    async def _turn(self) -> None:
+    async def _turn(self) -> int:
+        """Wait for an answer's time to come, and say in which session."""
+        session = self.session
         await asyncio.sleep(self._ensemble.latency_s() + self._ensemble.extra_latency_s)
-        await self._resumed.wait()
+        if not self._resumed.is_set():
+            try:
+                await asyncio.wait_for(self._resumed.wait(), self._ensemble.session_timeout_s)
+            except TimeoutError:
+                raise UnreachableError("The metadata store does not answer.") from None
         if self._state is not SessionState.LOST and not self._ensemble.has(self):
-            self.expire()
-        if self._state is SessionState.LOST:
+            self._lose()
+        if self._state is SessionState.LOST or self.session != session:
             raise SessionLostError("The session with the metadata store has ended.")
+        return session
+
+    def _lose(self) -> None:
+        self._lease_until_s = -math.inf
+        self._unheard.clear()
+        self._enter(SessionState.LOST)
+        self._resumed.set()
+        if not self.is_closed:
+            asyncio.get_running_loop().call_soon(self._begin_again, context=self._context)
+
+    def _begin_again(self) -> None:
+        if not self.is_closed and self._state is SessionState.LOST:
+            self.session = self._ensemble.begin(self)
+            self._is_synced = False
+            self._enter(SessionState.CONNECTED)
 
     def _enter(self, state: SessionState) -> None:
         self._state = state

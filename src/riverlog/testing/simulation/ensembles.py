@@ -34,7 +34,9 @@ class SharedEnsemble:
     def __init__(
         self, loop: VirtualLoop, links: Links, latency_s: Callable[[], float], session_timeout_s: float = 6.0
     ) -> None:
-        self.ensemble = SimulatedEnsemble(latency_s=latency_s)
+        self.ensemble = SimulatedEnsemble(
+            latency_s=latency_s, session_timeout_s=session_timeout_s, gives_up=False
+        )
         self.session_timeout_s = session_timeout_s
         self.expired = 0
         """Sessions that the ensemble has given up."""
@@ -77,9 +79,9 @@ class SharedEnsemble:
             self.ensemble.end(heard.session)
 
     def _forget(self, heard: _Heard, now_s: float) -> None:
-        """It has ended; a process that is heard of again is told so."""
-        if not heard.life.is_alive:
+        """It has ended; a process that is heard of again is told so, and begins a new one."""
+        if not heard.life.is_alive or heard.session.is_closed:
             self._heard.remove(heard)
         elif self._is_heard(heard.life, heard.host, now_s):
-            self._heard.remove(heard)
+            heard.last_s, heard.is_suspended = now_s, False
             heard.life.run(heard.session.expire)

@@ -1,0 +1,55 @@
+"""Writes whose answer may be lost: carried out exactly once, or known not to have been.
+
+A multi is all or nothing, so that the effect of one of its operations proves all of it. Which one is the
+caller's to say: it must be one whose effect nobody else's write would have, as the node of a topic with its
+fresh id, or a state with an expected version.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from riverlog.model.metadata_store import (
+    Check,
+    Create,
+    Delete,
+    MetadataStore,
+    Operation,
+    OutcomeUnknownError,
+    Set,
+)
+
+
+async def write_multi(
+    store: MetadataStore, operations: Sequence[Operation], *, proof: Operation | None = None
+) -> None:
+    """As `MetadataStore.multi`, but never of unknown outcome: after a lost answer it reads whether the write
+    was carried out, and if it was not, tries again.
+
+    `proof` is the operation by which that is seen; without it, the first that changes something.
+    """
+    proof = proof or next((each for each in operations if not isinstance(each, Check)), None)
+    while True:
+        try:
+            return await store.multi(operations)
+        except OutcomeUnknownError:
+            await store.sync()
+            if proof is not None and await has_happened(store, proof):
+                return None
+
+
+async def has_happened(store: MetadataStore, operation: Operation) -> bool:
+    """Whether the store is as this operation leaves it. To be asked after a `sync`."""
+    node = await store.get(operation.path)
+    match operation:
+        case Create(data=data, ephemeral=ephemeral):
+            return node is not None and node.data == data and node.is_mine == ephemeral
+        case Set(data=data, expected_version=expected):
+            return (
+                node is not None and node.data == data and (expected is None or node.version == expected + 1)
+            )
+        case Delete():
+            return node is None
+        case Check():
+            raise AssertionError("A check changes nothing that could be seen.")
+        case _:
+            assert_never(operation)
