@@ -38,6 +38,7 @@ SPECIAL = {
     "listeners": "listeners",
     "listener.security.protocol.map": "listeners",
     "advertised.listeners": "advertised_listeners",
+    "inter.broker.listener.name": "inter_broker_listener",
     "max.connections.per.ip.overrides": "max_connections_per_ip_overrides",
 }
 READ_AT_START = {"riverlog.insecure": "refuses open listeners while the slice is made"}

@@ -107,6 +107,9 @@ def test_listeners_have_names_addresses_and_protocols() -> None:
     )
     assert config.advertised_listeners == (Listener("INNER", Address("broker.example", 19093)),)
     assert config.listeners[0].protocol is SecurityProtocol.PLAINTEXT
+    assert config.inter_broker_listener == "PLAINTEXT"
+    named = ServerConfig.from_settings(load(flags=[*flags, "inter.broker.listener.name=inner"]))
+    assert named.inter_broker_listener == "INNER"
 
 
 @pytest.mark.parametrize(
@@ -131,6 +134,7 @@ def test_listeners_have_names_addresses_and_protocols() -> None:
         (["advertised.listeners=OTHER://h:1"], "has no security protocol"),
         (["advertised.listeners=SSL://h:1"], "names SSL, which listeners does not"),
         (["advertised.listeners=PLAINTEXT://0.0.0.0:1"], "cannot connect to"),
+        (["inter.broker.listener.name=INNER"], "there is no listener INNER"),
         (["listeners=PLAINTEXT://:9092"], "--insecure"),
         (["listeners=PLAINTEXT://0.0.0.0:9092"], "--insecure"),
         (["listeners=PLAINTEXT://192.0.2.1:9092"], "--insecure"),

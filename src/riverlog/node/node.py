@@ -49,6 +49,7 @@ from riverlog.node.first_look import check_is_ours, imported_cluster_id
 from riverlog.node.listeners import Listeners
 from riverlog.node.live_config import LiveConfig
 from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.peer_brokers import peers_of
 from riverlog.node.system_clock import SystemClock
 from riverlog.node.threads import thread_executor
 from riverlog.replication.log_moves import LogMoves
@@ -182,6 +183,8 @@ class Node:
         )
         directories.note_missing()
         await directories.recover()
+        self._peers = peers_of(self.config, self._network, lambda: follower.image, self._random.random)
+        self._stack.callback(self._peers.close)
         producer_ids = ProducerIds(store, self.config.node_id)
         self._coordinators = coordinators = Coordinators(
             self._settings,

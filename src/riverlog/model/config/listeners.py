@@ -77,6 +77,20 @@ def advertised_listeners(settings: Settings, listeners: Sequence[Listener]) -> t
     return tuple(listener for listener in advertised if listener.name in bound)
 
 
+def inter_broker_listener(settings: Settings, listeners: Sequence[Listener]) -> str:
+    """The name of the listener at which the brokers of a cluster ask each other; raises `ConfigError`."""
+    name = settings.get("inter.broker.listener.name")
+    if name is None:
+        return listeners[0].name
+    name = str(name).upper()
+    if name not in {listener.name for listener in listeners}:
+        raise ConfigError(
+            f"{settings.origin('inter.broker.listener.name')}: there is no listener {name}. "
+            f"Name one of listeners: {', '.join(listener.name for listener in listeners)}."
+        )
+    return name
+
+
 def refuse_open_listeners(listeners: Sequence[Listener], settings: Settings) -> None:
     for listener in listeners:
         if not is_loopback(listener.address.host):

@@ -13,6 +13,7 @@ from riverlog.model.config.listeners import (
     Listener,
     advertised_listeners,
     bound_listeners,
+    inter_broker_listener,
     refuse_open_listeners,
 )
 from riverlog.model.config.log_config import LONG_MAX
@@ -33,6 +34,8 @@ class ServerConfig:
     listeners: tuple[Listener, ...] = (LOOPBACK_LISTENER,)
     advertised_listeners: tuple[Listener, ...] = ()
     """By name; a listener that is not here advertises the address it is bound to."""
+    inter_broker_listener: str = LOOPBACK_LISTENER.name
+    """The name of the listener at which the brokers of a cluster ask each other."""
     insecure: bool = False
     """A listener without authentication may be bound beyond the loopback interface."""
 
@@ -51,6 +54,8 @@ class ServerConfig:
     max_connections_per_ip: int = INT_MAX
     max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     connections_max_idle_ms: int | None = 10 * 60 * 1000
+    request_timeout_ms: int = 30_000
+    """How long another broker is waited for."""
     fetch_bytes_max: int = 55 * 1024**2
     fetch_session_slots: int = 1000
 
@@ -93,6 +98,7 @@ class ServerConfig:
             log_dirs=_log_dirs(settings),
             listeners=listeners,
             advertised_listeners=advertised_listeners(settings, listeners),
+            inter_broker_listener=inter_broker_listener(settings, listeners),
             insecure=insecure,
             max_connections_per_ip_overrides=_per_ip(settings),
             **fields,
@@ -113,6 +119,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "max_connections": "max.connections",
     "max_connections_per_ip": "max.connections.per.ip",
     "connections_max_idle_ms": "connections.max.idle.ms",
+    "request_timeout_ms": "request.timeout.ms",
     "fetch_bytes_max": "fetch.max.bytes",
     "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
     "open_files_max": "riverlog.open.files.max",

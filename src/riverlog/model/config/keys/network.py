@@ -10,7 +10,7 @@ listener.security.protocol.map  string  \
     Security protocol of each listener name. Only PLAINTEXT is served so far.
 early.start.listeners  list  null  -  high  read-only  accepted
     Listeners that take connections before authorisation data is loaded.
-inter.broker.listener.name  string  null  -  medium  read-only  planned
+inter.broker.listener.name  string  null  -  medium  read-only  works
     Listener over which the nodes of a cluster talk to each other.
 security.inter.broker.protocol  string  \
       PLAINTEXT  PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL  medium  read-only  planned
@@ -51,7 +51,7 @@ connections.max.idle.ms  long  600000  -  medium  read-only  works
     Time without requests after which a connection is closed.
 connection.failed.authentication.delay.ms  int  100  >=0  low  read-only  planned
     How long the answer to a failed login is held back.
-request.timeout.ms  int  30000  -  high  read-only  accepted
+request.timeout.ms  int  30000  -  high  read-only  works
     How long a node waits for the answer of another one.
 fetch.max.bytes  int  57671680  >=1024  medium  read-only  works
     Most bytes in the answer to one fetch, whatever the client asks for.
