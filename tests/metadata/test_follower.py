@@ -12,7 +12,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.model.metadata_store import Create, Operation, Set, StoreError
+from riverlog.model.metadata_store import Create, Operation, Set, StoreError, UnreachableError, Versioned
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 
 TOPIC_ID = UUID(int=5)
@@ -188,3 +188,104 @@ def test_a_follower_that_starts_late_sees_everything_as_one_change() -> None:
         await follower.close()
 
     asyncio.run(main())
+
+
+def reading_fails(store: SimulatedStore, times: int) -> None:
+    """The next reads fail as those of a store that does not answer."""
+    tree, left = store.tree, times
+
+    async def failing(path: str) -> dict[str, Versioned]:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise UnreachableError("The metadata store does not answer.")
+        return await tree(path)
+
+    store.tree = failing  # type: ignore[method-assign]
+
+
+def test_a_failed_read_is_tried_again_and_loses_no_change() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        reading_fails(store, 3)
+        await store.multi(topic_nodes("t", 2))
+        await follower.refresh()
+        assert len(follower.image.topics["t"].partitions) == 2
+
+    follow(scenario)
+
+
+def test_a_follower_that_starts_while_the_store_does_not_answer_waits_for_it() -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        await ensemble.connect().create(f"{layout.TOPIC_CONFIGS}/t", payloads.encode_config({"a": "b"}))
+        store = ensemble.connect()
+        reading_fails(store, 2)
+        follower = MetadataFollower(store)
+        await follower.start()
+        assert follower.image.topic_config("t") == {"a": "b"}
+        await follower.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_missed_while_cut_off_is_read_after_the_reconnect() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        other = store._ensemble.connect()
+        store.suspend()
+        await other.multi(topic_nodes("t", 1))
+        await other.delete(layout.topic("t") + "/partitions/0/state")
+        store._unheard.clear()  # ZooKeeper replays nothing.
+        store.resume()
+        await follower.refresh()
+        assert follower.image.topics["t"].partitions[0].leader is None
+
+    follow(scenario)
+
+
+def test_a_new_session_is_synced_before_it_is_read_and_the_image_does_not_go_back() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        epochs: list[int] = []
+        follower.subscribe(lambda delta: epochs.append(delta.new.topics["t"].partitions[0].leader_epoch))
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        store._ensemble.fall_behind()
+        newer = payloads.PartitionNode(NodeId(1), LeaderEpoch(4), ONE, 1)
+        await store.set(layout.partition_state("t", 0), payloads.encode_partition(newer))
+        await follower.refresh()
+        store.expire()
+        await store._ensemble.connect().set(layout.TOPICS, b"")
+        await follower.refresh()
+        assert epochs == [3, 4]
+
+    follow(scenario)
+
+
+def test_a_store_that_has_gone_back_is_not_followed_back() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        ensemble = store._ensemble
+        snapshot = ensemble.snapshot()
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        ensemble.restore(snapshot)
+        waiting = asyncio.create_task(follower.refresh())
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        assert "t" in follower.image.topics
+        waiting.cancel()
+
+    follow(scenario)
+
+
+def test_a_failover_of_a_whole_topic_builds_its_partitions_once() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 300))
+        await follower.refresh()
+        seen: list[int] = []
+        follower.subscribe(lambda delta: seen.append(len(delta.partitions["t"])))
+        changed = payloads.encode_partition(payloads.PartitionNode(None, LeaderEpoch(4), ONE, 1))
+        await store.multi([Set(layout.partition_state("t", index), changed) for index in range(300)])
+        await follower.refresh()
+        assert seen == [300]
+        assert {each.leader_epoch for each in follower.image.topics["t"].partitions} == {4}
+
+    follow(scenario)

@@ -11,6 +11,7 @@ from riverlog.model.metadata_store import (
     SessionLostError,
     SessionState,
     UnreachableError,
+    WentBackError,
 )
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 
@@ -117,11 +118,14 @@ def test_reads_show_an_older_state_until_a_sync_and_again_in_the_next_session() 
 def test_a_restored_ensemble_has_the_versions_and_transactions_of_its_snapshot() -> None:
     async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
         await store.create("/a")
+        await store.sync()
         before, snapshot = await store.get("/a"), ensemble.snapshot()
         await store.set("/a", b"x")
         await store.create("/b")
         ensemble.restore(snapshot)
         await asyncio.sleep(0)
+        with pytest.raises(WentBackError):
+            await store.sync()
         assert await store.get("/a") == before
         assert await store.get("/b") is None
 

@@ -3,6 +3,11 @@
 The only writer of the image. Changes are applied in order, one image after the other; subscribers are called
 on the event loop with what differs before a caller of `refresh` goes on. Not here: decisions; the follower
 never writes to the store.
+
+A store that does not answer is asked again, and until it answers the image stays as it is: nothing that was
+heard of is forgotten. After a reconnect, and in a new session, changes may have been missed, so that all is
+read again, after a `sync`. The image never goes back: a store that is older than what it has shown before
+says so at the `sync`, and is not read.
 """
 
 import asyncio
@@ -12,13 +17,22 @@ from typing import Final
 
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage
-from riverlog.metadata.image_builder import ROOTS, ImageBuilder, parts_of
+from riverlog.metadata.image_builder import ROOTS, ImageBuilder, Tree, parts_of
 from riverlog.metadata.layout import is_at_or_below
-from riverlog.model.metadata_store import MetadataStore, StoreError, WatchEvent, Watching
+from riverlog.model.metadata_store import (
+    MetadataStore,
+    SessionLostError,
+    SessionState,
+    StoreError,
+    WatchEvent,
+    Watching,
+)
 
 _logger = logging.getLogger(__name__)
 _SINGLE_READS_MIN: Final = 100
 _READS_AT_ONCE: Final = 200
+_RETRY_MIN_S: Final = 0.05
+_RETRY_MAX_S: Final = 1.0
 
 ImageSubscriber = Callable[[ImageDelta], None]
 
@@ -31,7 +45,8 @@ class MetadataFollower:
         self._dirty: dict[str, None] = {}
         self._waiting: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
-        self._watching: Watching | None = None
+        self._watching: list[Watching] = []
+        self._is_to_sync = True
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
 
@@ -45,14 +60,17 @@ class MetadataFollower:
 
     async def start(self) -> None:
         """Read everything, then follow. Subscribers hear of the first image as a change from an empty one."""
-        self._watching = self._store.watch("/", self._on_change)
+        self._watching = [
+            self._store.watch("/", self._on_change),
+            self._store.watch_session(self._on_session),
+        ]
         self._dirty.update(dict.fromkeys(ROOTS))
-        await self._apply_dirty()
+        await self._apply_all_dirty()
         self._task = asyncio.create_task(self._follow(), name="metadata follower")
 
     async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.stop()
+        for watching in self._watching:
+            watching.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -76,6 +94,12 @@ class MetadataFollower:
         if self._dirty:
             self._wake.set()
 
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._is_to_sync = True
+            self._dirty.update(dict.fromkeys(ROOTS))
+            self._wake.set()
+
     def _mark(self, path: str) -> None:
         self._dirty.update(dict.fromkeys(parts_of(path)))
 
@@ -85,7 +109,7 @@ class MetadataFollower:
             self._wake.clear()
             waiting, self._waiting = self._waiting, []
             try:
-                await self._apply_dirty()
+                await self._apply_all_dirty()
             except BaseException as error:
                 if isinstance(error, Exception):
                     _logger.exception("The metadata can no longer be followed; restart the node")
@@ -96,22 +120,58 @@ class MetadataFollower:
                 if not waiter.done():
                     waiter.set_result(None)
 
+    async def _apply_all_dirty(self) -> None:
+        """Tries until the store answers."""
+        retry_s = 0.0
+        while True:
+            try:
+                await self._apply_dirty()
+            except StoreError as error:
+                if not retry_s:
+                    _logger.warning(
+                        "The metadata cannot be read; the broker goes on with what it knows: %s", error
+                    )
+                retry_s = min(2 * retry_s or _RETRY_MIN_S, _RETRY_MAX_S)
+                await asyncio.sleep(retry_s)
+            else:
+                if retry_s:
+                    _logger.info("The metadata is followed again")
+                return
+
     async def _apply_dirty(self) -> None:
+        """Apply all of what has changed, or nothing, and then it is still to be read."""
         parts, self._dirty = self._dirty, {}
-        if not parts:
-            return
+        try:
+            read = await self._read(parts)
+        except StoreError:
+            self._dirty = {**parts, **self._dirty}
+            raise
         builder = ImageBuilder(self._image)
-        fewer = _fewer(parts, self._image)
-        for start in range(0, len(fewer), _READS_AT_ONCE):
-            some = fewer[start : start + _READS_AT_ONCE]
-            for part, tree in zip(some, await asyncio.gather(*map(self._store.tree, some)), strict=True):
-                builder.apply(part, tree)
+        for part, tree in read:
+            builder.apply(part, tree)
         delta = builder.build()
         if delta is None:
             return
         self._image = delta.new
         for subscriber in self._subscribers:
             subscriber(delta)
+
+    async def _read(self, parts: Iterable[str]) -> list[tuple[str, Tree]]:
+        if self._is_to_sync:
+            self._is_to_sync = False
+            try:
+                await self._store.sync()
+            except BaseException:
+                self._is_to_sync = True
+                raise
+        fewer = _fewer(parts, self._image)
+        read: list[tuple[str, Tree]] = []
+        for start in range(0, len(fewer), _READS_AT_ONCE):
+            some = fewer[start : start + _READS_AT_ONCE]
+            read += zip(some, await asyncio.gather(*map(self._store.tree, some)), strict=True)
+        if self._is_to_sync:
+            raise SessionLostError("The session with the metadata store changed during a read.")
+        return read
 
 
 def _fewer(parts: Iterable[str], image: ClusterImage) -> list[str]:

@@ -51,6 +51,11 @@ class TooLargeError(StoreError):
     """A write of more bytes than the store takes at once; it was not sent. Write less at once."""
 
 
+class WentBackError(StoreError):
+    """The store is older than what it has shown before, as one that was restored from a backup. What was
+    decided since cannot be found in it: nothing more may be decided with it."""
+
+
 class SessionLostError(StoreError):
     """The session with the store has ended; ephemeral nodes are gone and nothing more may be decided."""
 
@@ -139,7 +144,8 @@ class MetadataStore(Protocol):
         ...
 
     async def sync(self) -> None:
-        """Reads that begin after this show everything that was committed when it was called."""
+        """Reads that begin after this show everything that was committed when it was called; and nothing
+        older than was shown before, in whatever session: if the store cannot, it raises `WentBackError`."""
         ...
 
     async def get(self, path: str) -> Versioned | None: ...

@@ -41,6 +41,7 @@ from riverlog.model.metadata_store import (
     Versioned,
     WatchEvent,
     Watching,
+    WentBackError,
     bytes_of,
 )
 
@@ -99,7 +100,7 @@ class SimulatedEnsemble:
         self._stale: dict[str, _Node] | None = None
         self._sessions: dict[int, SimulatedStore] = {}
         self._last_session = 0
-        self._last_transaction = 0
+        self.last_transaction = 0
         self._given_up: dict[int, asyncio.TimerHandle] = {}
         self._context = contextvars.copy_context()
 
@@ -142,7 +143,7 @@ class SimulatedEnsemble:
     def snapshot(self) -> Snapshot:
         """Every node that is not a session's, for `restore`."""
         kept = {path: node for path, node in self._nodes.items() if node.session is None}
-        return Snapshot(kept, self._last_transaction)
+        return Snapshot(kept, self.last_transaction)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Begin again with an older state, as an ensemble that has lost its newest one: versions and numbers
@@ -154,7 +155,7 @@ class SimulatedEnsemble:
         for path in sorted(snapshot.nodes):
             self._replace(path, snapshot.nodes[path])
         self._undo.clear()
-        self._last_transaction = snapshot.last_transaction
+        self.last_transaction = snapshot.last_transaction
 
     def get(self, path: str, session: int | None = None, *, is_synced: bool = True) -> Versioned | None:
         nodes = self._nodes if is_synced or self._stale is None else self._stale
@@ -205,7 +206,7 @@ class SimulatedEnsemble:
             raise
         finally:
             self._undo.clear()
-        self._last_transaction += bool(changed)
+        self.last_transaction += bool(changed)
         self._announce(changed)
 
     def has(self, store: "SimulatedStore") -> bool:
@@ -224,7 +225,7 @@ class SimulatedEnsemble:
         for path in gone:
             self._replace(path, None)
         self._undo.clear()
-        self._last_transaction += bool(gone)
+        self.last_transaction += bool(gone)
         self._announce(gone)
 
     def _announce(self, changed: Sequence[str]) -> None:
@@ -248,7 +249,7 @@ class SimulatedEnsemble:
             self._children.setdefault(path, {})
 
     def _apply(self, operation: Operation, session: int) -> None:
-        path, transaction = operation.path, self._last_transaction + 1
+        path, transaction = operation.path, self.last_transaction + 1
         match operation:
             case Create(data=data, ephemeral=ephemeral):
                 self._require(parent_of(path))
@@ -292,6 +293,8 @@ class SimulatedStore:
         self._resumed.set()
         self._lease_until_s = math.inf
         self._is_synced = False
+        self._seen_transaction = 0
+        """The latest that was to be seen in what was read."""
         self.is_closed = False
         self.session = ensemble.begin(self)
         self._state = SessionState.CONNECTED
@@ -363,6 +366,8 @@ class SimulatedStore:
 
     async def sync(self) -> None:
         await self._turn()
+        if self._ensemble.last_transaction < self._seen_transaction:
+            raise WentBackError("The metadata store has gone back to an older state.")
         self._is_synced = True
 
     async def create(
@@ -435,6 +440,8 @@ class SimulatedStore:
             self._lose()
         if self._state is SessionState.LOST or self.session != session:
             raise SessionLostError("The session with the metadata store has ended.")
+        if self._is_synced:
+            self._seen_transaction = max(self._seen_transaction, self._ensemble.last_transaction)
         return session
 
     def _lose(self) -> None:
