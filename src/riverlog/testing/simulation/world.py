@@ -95,7 +95,7 @@ class World:
         ensemble: SharedEnsemble | None = None,
     ) -> SimulatedNode:
         """A node that has a store to itself, or is one of the nodes of `ensemble`."""
-        own = SimulatedEnsemble(latency_s=_latency(self.chance(f"store {name}")))
+        own = SimulatedEnsemble(_latency(self.chance(f"store {name}")), gives_up=False)
         node = SimulatedNode(
             name,
             len(self.nodes) if node_id is None else node_id,
