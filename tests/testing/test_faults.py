@@ -200,6 +200,45 @@ def test_a_produce_without_reply_is_not_for_dropping_and_fails_by_a_closed_conne
 
 def test_new_connections_are_refused_and_those_that_are_there_stay(broker: Broker, client: RawClient) -> None:
     client.produce("orders")
+    for hits in (1, 2):
+        with broker.faults.refuse_connections() as fault, broker.faults.refuse_connections():
+            for _ in range(hits):
+                with pytest.raises(ConnectionRefusedError):
+                    RawClient(broker)
+            assert client.produce("orders").error_code == ErrorCode.NONE
+        assert fault.hits == 1
+        with RawClient(broker) as taken:
+            assert taken.produce("orders").error_code == ErrorCode.NONE
+
+
+def test_a_port_that_refuses_is_nobody_elses(broker: Broker) -> None:
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    with broker.faults.refuse_connections(), socket.socket() as another:
+        another.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        with pytest.raises(OSError, match="in use"):
+            another.bind((host, int(port)))
+
+
+def test_connections_are_refused_from_the_start_and_until_the_fault_is_gone() -> None:
+    broker = Broker()
+    fault = broker.faults.refuse_connections()
+    try:
+        broker.start()
+        with pytest.raises(ConnectionRefusedError):
+            RawClient(broker)
+        broker.restart()
+        with pytest.raises(ConnectionRefusedError):
+            RawClient(broker)
+        assert fault.hits == 2
+        fault.remove()
+        with RawClient(broker) as client:
+            client.create_topic("orders")
+    finally:
+        broker.stop()
+    fault.remove()
+
+
+def test_so_many_connections_are_taken_and_closed(broker: Broker, client: RawClient) -> None:
     with broker.faults.refuse_connections(times=2) as fault:
         for _ in range(2):
             with RawClient(broker) as refused:

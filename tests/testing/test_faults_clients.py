@@ -15,6 +15,7 @@ from tests.conformance.clients.aio import AioKafka
 from tests.conformance.clients.confluent import ConfluentKafka
 from tests.conformance.clients.interface import ClientUnderTest, Message, ProducerOptions
 from tests.conformance.clients.kafka_python import KafkaPython
+from tests.waiting import eventually
 
 CLIENTS: dict[str, Callable[[str], ClientUnderTest]] = {
     "confluent-kafka": ConfluentKafka,
@@ -72,6 +73,23 @@ def test_metadata_without_a_leader_is_asked_for_again(
     with riverlog_broker.faults.error("Metadata", "LEADER_NOT_AVAILABLE", times=1, topic=topic) as fault:
         client.produce(topic, [Message(b"at last")], IDEMPOTENT)
     assert fault.hits == 1
+    assert [each.value for each in riverlog_broker.consume(topic)] == [b"at last"]
+
+
+def test_a_client_of_a_broker_that_refuses_waits_until_it_does_not(
+    riverlog_broker: Broker, topic: str
+) -> None:
+    complaints: list[str] = []
+    with riverlog_broker.faults.refuse_connections():
+        producer = Producer(
+            {
+                "bootstrap.servers": riverlog_broker.bootstrap_servers,
+                "error_cb": lambda error: complaints.append(error.str()),
+            }
+        )
+        producer.produce(topic, b"at last")
+        eventually(lambda: bool(producer.poll(0.05)) or any("refused" in each for each in complaints))
+    assert producer.flush(20) == 0
     assert [each.value for each in riverlog_broker.consume(topic)] == [b"at last"]
 
 

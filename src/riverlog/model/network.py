@@ -58,6 +58,14 @@ class Listening(Protocol):
         """The address that is bound, with the port that was really taken."""
         ...
 
+    def refuse(self) -> None:
+        """From now on a connection is refused as if nobody listened; nobody else can have the address."""
+        ...
+
+    def take(self) -> None:
+        """Listen again after `refuse`."""
+        ...
+
     def close(self) -> None: ...
 
 

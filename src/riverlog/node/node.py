@@ -318,6 +318,7 @@ class Node:
         self._listeners = Listeners(self._network, self._connections)
         self._stack.callback(self._listeners.close)
         self._listeners.bind(self.config.listeners, self.config.advertised_listeners)
+        self._interception.listens(self._listeners.all)
         await cluster.register_broker(
             store,
             self.config.node_id,

@@ -301,6 +301,7 @@ class Broker:
             transaction_clock=settable.for_transactions if settable is not None else None,
         )
         self._faulting.topic_name = lambda topic_id: node.image.topic_names.get(topic_id)
+        self._faulting.count = lambda api: node.metrics.counter("riverlog_requests_total", api=api).add()
         return node
 
     def _stop(self, *, clean: bool) -> None:

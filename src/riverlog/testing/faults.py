@@ -5,7 +5,8 @@
     assert fault.hits == 3
 
 A fault is in force from the call that makes it until it is removed, at the latest at the end of its `with`
-statement. The oldest one that fits a request is the only one that touches it. Faults are made and removed by
+statement. The oldest one that fits a request is the only one that touches it, but for an error of one topic,
+which leaves the rest of the request to younger ones. Faults are made and removed by
 tests, in their threads, and looked up by the broker in its own. They outlive a restart of the broker. Not
 here: how a fault is done to a request (`faulty_answering`).
 """
@@ -48,7 +49,8 @@ class Faults:
         topic: str | None = None,
         when: Callable[[Asked], bool] | None = None,
     ) -> Fault:
-        """Answer with an error, for everything that the request asks for, and do nothing of it."""
+        """Answer with an error, and do nothing of what is asked: all of it, or with `topic` what is asked of
+        that topic, where the reply answers for each; the rest goes on, past the faults that are younger."""
         where = Where(_api(api), client_id, topic, when)
         return self._add(Fault(self.remove, Kind.ERROR, where, times, error=_error(error)))
 
@@ -97,7 +99,11 @@ class Faults:
         return self._add(Fault(self.remove, Kind.DROP_REPLY, Where(_api(api), client_id, topic, when), times))
 
     def refuse_connections(self, *, times: int | None = None) -> Fault:
-        """Close new connections as soon as they are made. `disconnect` ends those that are there."""
+        """Refuse new connections, as if nobody listened; `disconnect` ends those that are there.
+
+        Nobody can count what the operating system refuses: `hits` is one for each time that this comes into
+        force. With `times`, so many connections are taken and closed at once instead, each of them a hit.
+        """
         return self._add(Fault(self.remove, Kind.REFUSE, Where(), times))
 
     def remove(self, fault: Fault) -> None:
@@ -127,7 +133,13 @@ class Faults:
 
     @property
     def of_connections(self) -> tuple[Fault, ...]:
-        return tuple(each for each in self._faults if each.kind is Kind.REFUSE)
+        """Of those that are taken and closed."""
+        return tuple(each for each in self._faults if each.kind is Kind.REFUSE and each.is_counted)
+
+    @property
+    def of_ports(self) -> tuple[Fault, ...]:
+        """For which nobody listens."""
+        return tuple(each for each in self._faults if each.kind is Kind.REFUSE and not each.is_counted)
 
     def _add(self, fault: Fault) -> Fault:
         with self._lock:

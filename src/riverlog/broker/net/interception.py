@@ -4,15 +4,20 @@ An interception stands before everything: it sees whole frames, whichever way th
 answers on their way back. A broker without one has no trace of it on any request's way.
 """
 
+from collections.abc import Collection
 from typing import Protocol
 
 from riverlog.broker.net.connection import Answering
-from riverlog.model.network import Address
+from riverlog.model.network import Address, Listening
 
 
 class Interception(Protocol):
     def over(self, answering: Answering) -> Answering:
         """What connections ask instead of `answering`, once for each start of a broker."""
+        ...
+
+    def listens(self, listening: Collection[Listening]) -> None:
+        """The listeners of a broker, once for each start, when they are bound."""
         ...
 
     def refuses(self, peer: Address) -> bool:
@@ -23,6 +28,9 @@ class Interception(Protocol):
 class NoInterception:
     def over(self, answering: Answering) -> Answering:
         return answering
+
+    def listens(self, listening: Collection[Listening]) -> None:
+        pass
 
     def refuses(self, peer: Address) -> bool:
         return False

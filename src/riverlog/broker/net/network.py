@@ -42,6 +42,13 @@ class AsyncNetwork:
         family, _, _, _, resolved = socket.getaddrinfo(
             address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
+        loop = asyncio.get_running_loop()
+        bound = self._bound(family, resolved)
+        return AsyncListening(
+            bound, self._bound, self._backlog, loop, on_accept, self._long_reply_buffer_bytes
+        )
+
+    def _bound(self, family: int, resolved: Any) -> socket.socket:
         server = socket.socket(family, socket.SOCK_STREAM)
         try:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,11 +59,10 @@ class AsyncNetwork:
                 server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
             server.setblocking(False)
             server.bind(resolved)
-            server.listen(self._backlog)
         except BaseException:
             server.close()
             raise
-        return AsyncListening(server, asyncio.get_running_loop(), on_accept, self._long_reply_buffer_bytes)
+        return server
 
     def connect(self, address: Address, on_done: Callable[[Socket | OSError], None]) -> Connecting:
         return AsyncConnecting(address, asyncio.get_running_loop(), on_done)
@@ -76,30 +82,56 @@ class AsyncListening:
     def __init__(
         self,
         server: socket.socket,
+        bind: Callable[[int, Any], socket.socket],
+        backlog: int,
         loop: asyncio.AbstractEventLoop,
         on_accept: Callable[[Socket], None],
         long_reply_buffer_bytes: int | None,
     ) -> None:
+        """`server` is bound; `bind` makes another one like it."""
         self._server = server
+        self._bind = bind
+        self._backlog = backlog
         self._loop = loop
         self._on_accept = on_accept
         self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._resuming: asyncio.TimerHandle | None = None
         host, port = server.getsockname()[:2]
         self._address = Address(host, port)
-        loop.add_reader(server.fileno(), self._accept_waiting)
+        self.take()
 
     @property
     def address(self) -> Address:
         return self._address
 
+    def take(self) -> None:
+        try:
+            self._server.listen(self._backlog)
+        except BaseException:
+            self._server.close()
+            raise
+        self._loop.add_reader(self._server.fileno(), self._accept_waiting)
+
+    def refuse(self) -> None:
+        """A socket that has listened cannot do so again after its end. So another one takes the address while
+        this one still has it, and only listens later."""
+        ended = self._server
+        self._stop_accepting()
+        ended.shutdown(socket.SHUT_RDWR)
+        self._server = self._bind(ended.family, ended.getsockname())
+        ended.close()
+
     def close(self) -> None:
         if self._server.fileno() < 0:
             return
+        self._stop_accepting()
+        self._server.close()
+
+    def _stop_accepting(self) -> None:
         if self._resuming is not None:
             self._resuming.cancel()
+            self._resuming = None
         self._loop.remove_reader(self._server.fileno())
-        self._server.close()
 
     def _accept_waiting(self) -> None:
         for _ in range(_ACCEPTS_PER_TURN):

@@ -45,6 +45,12 @@ class SimulatedListening:
         else:
             socket.close()
 
+    def refuse(self) -> None:
+        self._wires.forget(self)
+
+    def take(self) -> None:
+        self._wires.remember(self)
+
     def close(self) -> None:
         self._wires.forget(self)
 
@@ -112,11 +118,14 @@ class SimulatedWires:
         if address in self._listening:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
         listening = SimulatedListening(self, life, address, on_accept)
-        self._listening[address] = listening
+        self.remember(listening)
         return listening
 
     def is_listening(self, listening: SimulatedListening) -> bool:
         return self._listening.get(listening.address) is listening
+
+    def remember(self, listening: SimulatedListening) -> None:
+        self._listening[listening.address] = listening
 
     def forget(self, listening: SimulatedListening) -> None:
         if self.is_listening(listening):
