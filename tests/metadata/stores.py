@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from riverlog.metadata.embedded_store import EmbeddedStore
+from riverlog.metadata.shared.store import SharedStore
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.testing.simulated_store import SimulatedEnsemble
 
@@ -47,6 +48,28 @@ def simulated(directory: Path) -> OpenStore:
     return opening
 
 
-STORES: Final[dict[str, Callable[[Path], OpenStore]]] = {"embedded": embedded, "simulated": simulated}
-SHARED: Final = ["simulated"]
+def shared(directory: Path) -> OpenStore:
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[tuple[MetadataStore, Reopen]]:
+        opened: list[MetadataStore] = []
+
+        async def reopen() -> MetadataStore:
+            opened.append(await SharedStore.open(str(directory), ThreadPoolExecutor(1)))
+            return opened[-1]
+
+        try:
+            yield await reopen(), reopen
+        finally:
+            for store in opened:
+                await store.close()
+
+    return opening
+
+
+STORES: Final[dict[str, Callable[[Path], OpenStore]]] = {
+    "embedded": embedded,
+    "shared": shared,
+    "simulated": simulated,
+}
+SHARED: Final = ["shared", "simulated"]
 """Those that several sessions use at a time."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from riverlog.metadata.embedded_store import EmbeddedStore
-from riverlog.metadata.node_table import FORMAT_VERSION, NodeTable
+from riverlog.metadata.node_rows import FORMAT_VERSION
+from riverlog.metadata.node_table import NodeTable
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import Create, Operation, StoreError, Versioned
 
