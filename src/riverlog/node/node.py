@@ -32,6 +32,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.payloads import parse_uuid
 from riverlog.metadata.producer_ids import ProducerIds
+from riverlog.metadata.shared.store import SharedStore
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
@@ -105,7 +106,8 @@ class Node:
         self._clock = clock or SystemClock()
         self._network = network or _network(settings, self.config)
         self._make_door = door
-        self._open_store = open_store or self._open_embedded_store
+        self._open_store = open_store or self._open_configured_store
+        self._is_metadata_own = open_store is None and self.config.shared_metadata_dir is None
         self._random = random or Random()
         self._new_id = new_id
         self._new_executor = new_executor
@@ -216,8 +218,9 @@ class Node:
         unusable: list[str] = []
         try:
             for path in self.config.log_dirs:
-                check_is_ours(self._disk, path, holds_metadata=not opened)
-                cluster_id = opened[0].meta.cluster_id if opened else imported_cluster_id(path)
+                is_first = not opened
+                check_is_ours(self._disk, path, holds_metadata=is_first and self._is_metadata_own)
+                cluster_id = imported_cluster_id(path) if is_first else opened[0].meta.cluster_id
                 try:
                     opened.append(self._open_directory(path, cluster_id))
                 except StorageError as error:
@@ -249,13 +252,20 @@ class Node:
         meta = logs[0].meta
         # A directory without a single partition has nothing to lose with its metadata: a first start that
         # was cut short is simply begun again.
-        remembered = meta.cluster_id if any(len(each) for each in logs) else None
+        is_new = not any(len(each) for each in logs)
+        remembered = None if is_new else meta.cluster_id
         cluster_id = await cluster.prepare(store, remembered=remembered, fresh_id=parse_uuid(meta.cluster_id))
-        check_owner(meta, logs[0].path, self.config.node_id, cluster_id)
+        if is_new and not self._is_metadata_own:
+            for each in logs:
+                each.join(cluster_id)
+        check_owner(logs[0].meta, logs[0].path, self.config.node_id, cluster_id)
         return store
 
-    async def _open_embedded_store(self, directory: str) -> MetadataStore:
-        return await EmbeddedStore.open(f"{directory}/{FILE_NAME}", self._executor("metadata", 1))
+    async def _open_configured_store(self, directory: str) -> MetadataStore:
+        thread, shared = self._executor("metadata", 1), self.config.shared_metadata_dir
+        if shared is None:
+            return await EmbeddedStore.open(f"{directory}/{FILE_NAME}", thread)
+        return await SharedStore.open(shared, thread)
 
     async def _serve(
         self,

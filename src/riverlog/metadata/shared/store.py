@@ -54,7 +54,7 @@ class SharedStore:
 
     @classmethod
     async def open(cls, directory: str, thread: Executor, *, is_synced: bool = True) -> Self:
-        """Open or create the store in a directory that exists. `thread` runs one thing at a time, and ours
+        """Open or create the store in a directory. `thread` runs one thing at a time, and ours
         only.
 
         Raises `FormatError`, `ConfigError` for a directory that is not on a local disk, and

@@ -7,6 +7,7 @@ waits for changes, and how the end of a session is heard of, is in `store`.
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -47,6 +48,7 @@ class SharedTree:
     def __init__(self, directory: str, *, is_synced: bool = True) -> None:
         """Open or create it and begin a session. `is_synced`: what was written outlives a loss of power, and
         not only the process."""
+        os.makedirs(directory, mode=0o700, exist_ok=True)
         check_is_local(directory)
         self._path = f"{directory}/{FILE_NAME}"
         self._sessions = f"{directory}/{SESSIONS}"

@@ -59,8 +59,10 @@ class ServerConfig:
     fetch_bytes_max: int = 55 * 1024**2
     fetch_session_slots: int = 1000
 
-    open_files_max: int | None = None
     accept_strays: bool = False
+    shared_metadata_dir: str | None = None
+    """Where the brokers of this host share their metadata; None: this one has its own."""
+    open_files_max: int | None = None
     """Segment and index files kept open at once; None takes a share of the process's limit."""
     retention_check_interval_ms: int = 5 * 60 * 1000
     flush_scheduler_interval_ms: int | None = None
@@ -124,6 +126,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
     "open_files_max": "riverlog.open.files.max",
     "accept_strays": "riverlog.strays.accept",
+    "shared_metadata_dir": "riverlog.shared.metadata.dir",
     "retention_check_interval_ms": "log.retention.check.interval.ms",
     "flush_scheduler_interval_ms": "log.flush.scheduler.interval.ms",
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",

@@ -112,6 +112,13 @@ class LogDirectory:
             lock.release()
             raise
 
+    def join(self, cluster_id: str) -> None:
+        """Take the id of the cluster that a new node has found; there is no partition here yet."""
+        assert not self._known
+        if self.meta.cluster_id != cluster_id:
+            self.meta = self.meta._replace(cluster_id=cluster_id)
+            write_meta_properties(self._disk, self.path, self.meta)
+
     def _find_partitions(self) -> set[str]:
         known = set[str]()
         for name in self._disk.list(self.path):

@@ -13,6 +13,9 @@ riverlog.open.files.max  int  null  >=16  medium  read-only  works
 riverlog.strays.accept  boolean  false  -  low  read-only  works
     Start even though more than half of the logs, of several topics, belong to no partition in the metadata.
     They are moved aside.
+riverlog.shared.metadata.dir  string  null  -  medium  read-only  works
+    Directory of the metadata that several brokers of this host share, which are one cluster by it. `serve
+    --brokers N` sets it. Without it, metadata is in the data directory, for this broker alone.
 riverlog.2pc.warn.ms  long  3600000  >=1  low  read-only  works
     Age from which an open transaction of an outside two-phase commit is warned about; it is never timed out.
 riverlog.insecure  boolean  false  -  high  read-only  works
