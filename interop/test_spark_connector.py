@@ -4,6 +4,7 @@ Not about `format("riverlog")`, which tests/spark is for: what Spark's users hav
 """
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, concat, lit
 
 from interop.conftest import Server
+from riverlog.model.ids import TopicPartition as OurTopicPartition
+from riverlog.spark.source.plan import Range, cut_ranges
 from tests.spark.test_migrating import CONNECTOR as CONNECTOR_OPTIONS
 
 CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
@@ -183,6 +186,46 @@ def test_the_table_for_those_who_migrate_has_every_option_that_the_jar_names() -
     named |= {each for each in texts if each.startswith(OPTIONS_BEGIN)}
     assert named <= CONNECTOR_OPTIONS
     assert {each for each in CONNECTOR_OPTIONS if not each.startswith(("kafka.", "spark."))} <= texts
+
+
+def test_our_source_cuts_offsets_into_the_same_tasks(spark: SparkSession) -> None:
+    """The connector's own calculation, asked about many partitions, `minPartitions` and limits."""
+    dice = random.Random(1)
+    for _ in range(300):
+        starts = [dice.randrange(50) for _ in range(dice.randint(1, 5))]
+        sizes = [dice.choice([0, 1, dice.randrange(60), dice.randrange(2000)]) for _ in starts]
+        ranges = [
+            Range(OurTopicPartition("t", index), start, start + size)
+            for index, (start, size) in enumerate(zip(starts, sizes, strict=True))
+        ]
+        least = dice.choice([None, dice.randint(1, 40)])
+        most = dice.choice([None, dice.randint(1, 900)])
+        ours = [(each.at.partition, each.start, each.end) for each in cut_ranges(ranges, least, most)]
+        assert ours == _cut_by_connector(spark, ranges, least, most), (ranges, least, most)
+
+
+def _cut_by_connector(
+    spark: SparkSession, ranges: list[Range], least: int | None, most: int | None
+) -> list[tuple[int, int, int]]:
+    jvm = spark._jvm
+    assert jvm is not None
+    connector, convert = jvm.org.apache.spark.sql.kafka010, jvm.scala.jdk.javaapi.CollectionConverters
+    options = {"minPartitions": least, "maxRecordsPerPartition": most}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    calculator = connector.KafkaOffsetRangeCalculator.apply(
+        jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(given)
+    )
+    theirs = [
+        connector.KafkaOffsetRange(
+            jvm.org.apache.kafka.common.TopicPartition(each.at.topic, each.at.partition),
+            each.start,
+            each.end,
+            jvm.scala.Option.empty(),
+        )
+        for each in ranges
+    ]
+    cut = calculator.getRanges(convert.asScala(theirs).toSeq(), convert.asScala([]).toSeq())
+    return [(each.partition(), each.fromOffset(), each.untilOffset()) for each in convert.asJava(cut)]
 
 
 def _texts(java_class: bytes) -> Iterator[str]:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from riverlog.client.cluster import Cluster
 from riverlog.client.open_transactions import list_open
 from riverlog.client.transactions import fence_and_abort
 from riverlog.model.errors import RiverlogError
+from riverlog.spark.sink import decisions, kept_deciders
 from riverlog.spark.sink.commit import (
     CheckpointRewound,
     EpochCommit,
@@ -70,20 +72,6 @@ def test_rows_are_visible_only_when_the_driver_has_committed(broker: Broker, top
     assert values_of(broker, topic) == {b"a": 1, b"b": 1, b"c": 1}
 
 
-def test_a_task_that_outlives_a_write_that_was_given_up_leaves_nothing(broker: Broker, topic: str) -> None:
-    options = options_for(broker, topic)
-    task = Task(f"write-{topic}", "run1", 0, 0, 0, may_be_repeated=False)
-    told = write_exactly_once(options, task, [rows([b"a"])])
-    assert len(open_transactions(broker, task.identity)) == 1
-    with Cluster(options.client) as cluster:
-        EpochCommit(cluster, task.identity, task.run, 0, [told], is_stream=False).abort()
-    assert open_transactions(broker, task.identity) == set()
-    with pytest.raises(RiverlogError, match="given up"):
-        write_exactly_once(options, task, [rows([b"b"])])
-    assert open_transactions(broker, task.identity) == set()
-    assert values_of(broker, topic) == {}
-
-
 def test_a_task_without_rows_has_no_transaction(broker: Broker, topic: str) -> None:
     options = options_for(broker, topic)
     told = run_task(options, [], query=topic)
@@ -129,6 +117,42 @@ def test_what_a_driver_left_undecided_is_aborted_by_the_next_run(broker: Broker,
     run_commit(options, again)
     assert open_transactions(broker, topic) == set()
     assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_several_processes_of_one_driver_commit_its_epochs_in_turns(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has any of its idle workers commit, and each keeps what it needs to go on."""
+    options = options_for(broker, topic)
+    processes: list[dict[Any, Any]] = [{}, {}]
+    for epoch in range(6):
+        monkeypatch.setattr(kept_deciders, "_kept", processes[epoch % 2])
+        monkeypatch.setattr(decisions, "_known", {})
+        run_commit(options, [run_task(options, [b"%d" % epoch], query=topic, epoch=epoch)], epoch=epoch)
+    assert values_of(broker, topic) == {b"%d" % epoch: 1 for epoch in range(6)}
+    assert open_transactions(broker, topic) == set()
+
+
+def test_a_driver_that_was_overtaken_between_its_epochs_stops(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = options_for(broker, topic)
+    kept: dict[Any, Any] = {}
+    monkeypatch.setattr(kept_deciders, "_kept", kept)
+    run_commit(options, [run_task(options, [b"a"], query=topic)])
+    told = run_task(options, [b"b"], query=topic, epoch=1)
+    monkeypatch.setattr(kept_deciders, "_kept", {})
+    monkeypatch.setattr(decisions, "_known", {})
+    # One that has fenced and not decided yet, and then one that has.
+    with Cluster(options.client) as cluster:
+        commit_of(cluster, [replace(told, run="run2")], 1).fence()
+    monkeypatch.setattr(kept_deciders, "_kept", kept)
+    with pytest.raises(DriverFenced):
+        run_commit(options, [told], epoch=1)
+    again = run_task(options, [b"b"], query=topic, run="run2", epoch=1)
+    run_commit(options, [again], epoch=1)
+    assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+    assert open_transactions(broker, topic) == set()
 
 
 def test_the_loser_of_two_attempts_is_aborted(broker: Broker, topic: str) -> None:

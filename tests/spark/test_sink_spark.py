@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from riverlog.client.open_transactions import list_open
 from riverlog.records.murmur2 import partition_for_key
 from riverlog.testing import Broker
 from tests.spark.sink_parts import messages_of, options_for, read_committed, values_of
+from tests.waiting import eventually
 
 _names = itertools.count()
 _PATIENCE_S = 200
@@ -188,3 +190,52 @@ def test_an_epoch_that_fails_is_written_once_when_it_succeeds(
     assert values_of(broker, topic) == {}
     assert started(lines(spark, files), broker, topic, checkpoint).awaitTermination(_PATIENCE_S)
     assert values_of(broker, topic) == Counter([b"bad", *(b"%d" % n for n in range(100))])
+
+
+def test_transactional_ids_do_not_pile_up_with_batch_writes(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    """Also not where two threads of a driver write at the same time."""
+
+    def write_four(number: int) -> None:
+        # Made in the thread: this makes the session known to it.
+        write(spark.createDataFrame([(f"{number}",)] * 4, "value string"), broker, topic)
+
+    counts = []
+    with ThreadPoolExecutor(2) as threads:
+        for first in range(0, 24, 2):
+            list(threads.map(write_four, (first, first + 1)))
+            counts.append(len(transactional_ids(broker)))
+    assert values_of(broker, topic) == {b"%d" % number: 4 for number in range(24)}
+    # Two processes that plan and three that write is as many as there can be at first.
+    assert counts[-1] == counts[5], counts
+    assert open_transactions(broker) == set()
+
+
+def has_ended_or_reached_batch_12(query: StreamingQuery) -> bool:
+    progress = query.lastProgress
+    return not query.isActive or (progress is not None and progress["batchId"] >= 12)
+
+
+def test_queries_of_one_driver_commit_at_the_same_time(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """Spark has any idle worker commit, so that each query is now in this one, now in that one."""
+    names = [f"side-{next(_names)}" for _ in range(3)]
+    queries = []
+    for name in names:
+        broker.create_topic(name, partitions=1)
+        rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+        writer = rate.selectExpr("cast(value as string) as value").writeStream.format("riverlog")
+        writer = writer.options(**{"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": name})
+        queries.append(writer.option("checkpointLocation", str(tmp_path / name)).start())
+    try:
+        eventually(lambda: all(map(has_ended_or_reached_batch_12, queries)), timeout_s=_PATIENCE_S)
+        assert [each.exception() for each in queries] == [None] * 3
+    finally:
+        for each in queries:
+            each.stop()
+    for name in names:
+        found = values_of(broker, name)
+        assert set(found.values()) == {1}
+        assert len(found) >= 36

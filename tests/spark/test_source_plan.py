@@ -27,6 +27,19 @@ def test_large_partitions_are_cut_to_reach_min_partitions() -> None:
     assert len(splits) == 10
 
 
+def test_partitions_that_are_not_cut_do_not_count_for_the_others() -> None:
+    """As in Spark's connector; `interop` asks it about many more."""
+    splits = plan_splits([Range(A, 0, 2000), Range(B, 0, 10), Range(C, 0, 990)], {}, min_partitions=8)
+    assert [split.at for split in splits] == [A] * 5 + [B] + [C] * 2
+
+
+def test_a_limit_comes_first_and_counts_for_min_partitions() -> None:
+    splits = plan_splits([Range(A, 0, 100)], {}, min_partitions=4, max_records=30)
+    assert [split.end - split.start for split in splits] == [25, 25, 25, 25]
+    splits = plan_splits([Range(A, 0, 100)], {}, min_partitions=6, max_records=30)
+    assert [split.end - split.start for split in splits] == [12, 13] * 4
+
+
 def test_max_records_cuts_further() -> None:
     splits = plan_splits([Range(A, 0, 25)], {}, max_records=10)
     assert [split.end - split.start for split in splits] == [8, 8, 9]

@@ -7,7 +7,7 @@ batch. Not here: how the query is found, which is for `riverlog.spark.each_batch
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -56,8 +56,8 @@ class EpochWriter(DataSourceArrowWriter):
 
     def task(self) -> Task:
         """The one that runs here."""
-        of_batch = Task.of_batch(self._epoch.identity, self._epoch.run, may_be_repeated=True)
-        return replace(of_batch, epoch=self._epoch.number)
+        epoch = self._epoch
+        return Task.of_batch(epoch.identity, epoch.run, epoch.number, may_be_repeated=True)
 
     @plainly
     def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:

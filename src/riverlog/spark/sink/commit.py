@@ -11,7 +11,7 @@ The steps are methods of their own so that tests can stop a driver between them.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,19 +81,31 @@ class EpochCommit:
             if self._is_over():
                 return
             self.finish_before()
-        self.decide()
+            self.decide()
         self.finish(self._written)
         self.sweep()
         keep_decider(self.decider)
 
     def _goes_on(self) -> bool:
-        """Whether this process decided the epoch before, of the same run: then all is known and ended.
+        """Whether this process decided an epoch before, of the same run, and could decide this one as well.
 
-        Should another driver have taken over since, it has fenced this one, and the decision fails.
+        Then all is known and ended. Should the id have been taken over since, the decision fails: by another
+        driver, which is the end of this one; or, which the log tells, by another process of this driver, as
+        Spark has any of its idle workers commit.
         """
         if self.is_stream and not any(each.is_skipped for each in self.messages):
             self._decider = kept_decider(self.cluster, self.identity, self.run, self.epoch)
-        return self._decider is not None
+        if self._decider is None:
+            return False
+        known = self._decider.log.newest
+        try:
+            self.decide()
+        except DriverFenced:
+            newest = self._decider.log.refresh()
+            if newest is None or newest == known or newest.run != self.run:
+                raise
+            return False
+        return True
 
     def _is_over(self) -> bool:
         """Whether the epoch was decided before; it is ended then."""
@@ -115,6 +127,9 @@ class EpochCommit:
     def abort(self, *, tasks_end_within_s: float = 0.0) -> None:
         """End what this run has left, unless it was decided; also what tasks leave that are being killed."""
         self.fence()
+        self.end_leftovers(tasks_end_within_s)
+
+    def end_leftovers(self, tasks_end_within_s: float) -> None:
         decided = self.decider.log.newest
         if decided is not None and decided.run == self.run and decided.epoch == self.epoch:
             self.finish(decided.transactions)
@@ -123,11 +138,6 @@ class EpochCommit:
         while time.monotonic() < deadline:
             time.sleep(_LOOK_AGAIN_S)
             self._abort_open(run_prefix(self.identity, self.run), self._decided_by_this_run())
-
-    def forget(self) -> None:
-        """Nobody will repeat this; call it when all is ended."""
-        if self._decider is not None:
-            self._decider.forget()
 
     # The steps.
 
@@ -267,13 +277,16 @@ class EpochCommit:
     def _abort_own(self, keep: Sequence[Written] = ()) -> None:
         """What tasks of this run have left, also those that nobody told of."""
         kept = {each.transactional_id for each in keep} | self._decided_by_this_run()
+        self._abort_told(kept)
+        self._abort_open(run_prefix(self.identity, self.run), kept)
+
+    def _abort_told(self, kept: Collection[str] = ()) -> None:
         for each in self._written:
             if each.transactional_id not in kept:
                 try:
                     end(self.cluster, each.transactional_id, each.producer, self.dialect, commit=False)
                 except TransactionEndedOtherwise as error:
                     _log.info("nothing to abort: %s", error)
-        self._abort_open(run_prefix(self.identity, self.run), kept)
 
     def _decided_by_this_run(self) -> set[str]:
         newest = self.decider.log.newest

@@ -80,6 +80,8 @@ class Decision:
     transactions: tuple[Written, ...]
     contents: Contents | None = None
     """Of a named write, to tell whether somebody has used its name for another one."""
+    is_begun: bool = False
+    """Nothing is decided yet, but a write has begun: see `write_lanes`."""
 
 
 class DriverFenced(RiverlogError):  # noqa: N818 - named for what it is
@@ -249,8 +251,10 @@ class Decider:
         self.log.newest = decision
 
     def forget(self) -> None:
-        """Nobody will ask for this identity again."""
-        self.producer = take_over(self.cluster, driver_id(self.log.identity), timeout_ms=_TIMEOUT_MS)
+        """Nobody will ask for what was decided any more."""
+        if not self.dialect.bumps_epoch:
+            # Otherwise this would have to go on with the sequence of the decision.
+            self.producer = take_over(self.cluster, driver_id(self.log.identity), timeout_ms=_TIMEOUT_MS)
         self.put(None)
         self.conclude()
         self.log.newest = None
@@ -302,6 +306,7 @@ def encode(decision: Decision) -> bytes:
                 for each in decision.transactions
             ],
             **described,
+            **({"begun": True} if decision.is_begun else {}),
         },
         separators=(",", ":"),
     ).encode()
@@ -323,4 +328,5 @@ def decode(identity: str, value: bytes) -> Decision:
             for name, producer_id, epoch in fields["transactions"]
         ),
         Contents(fields["records"], frozenset(fields["topics"])) if "records" in fields else None,
+        is_begun=fields.get("begun", False),
     )

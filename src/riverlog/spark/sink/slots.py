@@ -74,6 +74,11 @@ def is_first_epoch(identity: str, run: str, epoch: int) -> bool:
     return slots is None or not any(last < epoch for last in slots.epochs)
 
 
+def process_name() -> str:
+    """Of this process alone, and the same for as long as it lives."""
+    return _this_process().name
+
+
 def _this_process() -> _Process:
     # Workers are forked from a daemon: a name made before would be shared.
     global _process

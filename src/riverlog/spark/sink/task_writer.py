@@ -15,14 +15,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from riverlog.client.cluster import BrokerRefused, Cluster
-from riverlog.client.open_transactions import describe
 from riverlog.client.transaction_dialect import Dialect, dialect_of
 from riverlog.client.transactions import begin_with_longest_timeout, end, idempotent_producer
 from riverlog.client.writing import BatchWriter, Transactional
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.spark.kept_clusters import kept_cluster
 from riverlog.spark.sink.columns import RowBatch, topics_of
-from riverlog.spark.sink.decisions import Written, decision_log, driver_id
+from riverlog.spark.sink.decisions import Written, decision_log
 from riverlog.spark.sink.options import SinkOptions
 from riverlog.spark.sink.placement import Placement, RowRefused
 from riverlog.spark.sink.rows import EncodeSettings, RowEncoder
@@ -78,9 +77,9 @@ class Task:
         return cls(identity, run, int(epoch), context.partitionId(), context.attemptNumber(), True)
 
     @classmethod
-    def of_batch(cls, identity: str, run: str, *, may_be_repeated: bool) -> "Task":
+    def of_batch(cls, identity: str, run: str, epoch: int, *, may_be_repeated: bool) -> "Task":
         context = _context()
-        return cls(identity, run, 0, context.partitionId(), context.attemptNumber(), may_be_repeated)
+        return cls(identity, run, epoch, context.partitionId(), context.attemptNumber(), may_be_repeated)
 
     def wrote(self, written: Written | None, rows: RowsSeen, *, is_skipped: bool = False) -> TaskWrote:
         return TaskWrote(
@@ -108,9 +107,6 @@ def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch
         if written is not None and _is_decided(cluster, task, written):
             opened.abort()
             return task.wrote(None, seen, is_skipped=True)
-        if written is not None and _is_given_up(cluster, task):
-            opened.abort()
-            raise RiverlogError(f"the write {task.identity} was given up before this task of it had ended")
         return task.wrote(written, seen)
 
 
@@ -212,22 +208,15 @@ def _passed_over(options: SinkOptions, rows: Iterable[RowBatch]) -> RowsSeen:
     return RowsSeen(count, frozenset(topics))
 
 
-def _is_given_up(cluster: Cluster, task: Task) -> bool:
-    """Whether the driver of a write that nobody repeats has decided already, without this task.
-
-    A driver that gives up first takes its own id, then ends what tasks have open. So either it finds what
-    this one has written, or this one finds that the id is taken.
-    """
-    driver = driver_id(task.identity)
-    return not task.may_be_repeated and driver in describe(cluster, [driver])
-
-
 def _is_decided(cluster: Cluster, task: Task, written: Written | None) -> bool:
     """Whether the epoch is decided, or a later one, without what is written here."""
     log = decision_log(cluster, task.identity, is_same_topic=written is not None)
     decision = None if log is None else log.refresh()
-    if decision is None or decision.epoch < task.epoch:
-        return False
+    if decision is None:
+        # A write that nobody repeats has begun, and is forgotten when it is over.
+        return not task.may_be_repeated
+    if decision.is_begun or decision.epoch < task.epoch:
+        return decision.epoch > task.epoch
     return written not in decision.transactions
 
 

@@ -1,7 +1,7 @@
 """The writers that Spark drives: made on the driver, sent to the tasks, asked again to commit or abort.
 
 For a stream Spark makes a new writer for each commit, which knows nothing of the query: tasks know it, and
-tell it in their messages. For a batch the same writer goes to tasks and commit, and makes up its identity.
+tell it in their messages. For a batch the same writer goes to tasks and commit, and knows its identity.
 """
 
 import logging
@@ -24,6 +24,7 @@ from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.leftovers import abort_stopped
 from riverlog.spark.sink.options import Guarantee, SinkOptions
 from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
+from riverlog.spark.sink.write_lanes import Lane, LaneCommit, take_lane
 
 _log = logging.getLogger(__name__)
 
@@ -85,17 +86,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    commit_class: ClassVar[type[EpochCommit]] = EpochCommit
+    """A write that a `writeId` names can be run again, and then is passed over; others take a lane."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._run = uuid.uuid4().hex
-        self._identity = f"write-{options.write_id or self._run}"
+        if options.write_id is not None or options.guarantee is Guarantee.AT_LEAST_ONCE:
+            self._lane = Lane(f"write-{options.write_id}", uuid.uuid4().hex, 0)
+        else:
+            with kept_cluster(options.client) as cluster:
+                self._lane = take_lane(cluster)
 
     @plainly
     def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
-        is_named = self._options.write_id is not None
-        task = Task.of_batch(self._identity, self._run, may_be_repeated=is_named)
+        lane = self._lane
+        task = Task.of_batch(lane.identity, lane.run, lane.epoch, may_be_repeated=self._is_named)
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return write_at_least_once(self._options, task, iterator)
         return write_exactly_once(self._options, task, iterator)
@@ -106,22 +110,25 @@ class BatchWriter(DataSourceArrowWriter):
             return
         told = _told(messages)
         if len(told) != len(messages):
-            raise RiverlogError(f"write {self._identity}: a task has not told what it wrote; run it again")
+            raise RiverlogError(f"{self._lane.identity}: a task has not told what it wrote; run it again")
         with kept_cluster(self._options.client) as cluster:
-            commit = self.commit_class(cluster, self._identity, self._run, 0, told, is_stream=False)
-            commit.commit()
-            if self._options.write_id is None:
-                commit.forget()
+            self._commit_of(cluster, told).commit()
 
     @plainly
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         with kept_cluster(self._options.client) as cluster:
-            commit = self.commit_class(
-                cluster, self._identity, self._run, 0, _told(messages), is_stream=False
-            )
-            commit.abort(tasks_end_within_s=TASKS_END_WITHIN_S)
+            self._commit_of(cluster, _told(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
+
+    def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote]) -> EpochCommit:
+        lane = self._lane
+        commit_class = EpochCommit if self._is_named else LaneCommit
+        return commit_class(cluster, lane.identity, lane.run, lane.epoch, told, is_stream=not self._is_named)
+
+    @property
+    def _is_named(self) -> bool:
+        return self._options.write_id is not None
 
 
 def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:

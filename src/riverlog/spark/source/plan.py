@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import floor
 from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
@@ -60,36 +61,47 @@ def plan_splits(
     max_records: int | None = None,
 ) -> list[Split]:
     """One for each range, or more, so that there are about `min_partitions` and none is too large."""
-    ranges = [each for each in ranges if each.size]
-    parts = part_counts(ranges, min_partitions, max_records)
     return [
-        Split(each.at, start, end, topic_ids.get(each.at.topic))
-        for each in ranges
-        for start, end in cut(each, parts[each.at])
+        Split(each.at, each.start, each.end, topic_ids.get(each.at.topic))
+        for each in cut_ranges(ranges, min_partitions, max_records)
     ]
 
 
-def part_counts(
-    ranges: list[Range], min_partitions: int | None, max_records: int | None
-) -> dict[TopicPartition, int]:
-    """Into how many pieces each range is cut that is not empty."""
-    ranges = [each for each in ranges if each.size]
-    total = sum(each.size for each in ranges)
-    counts = {}
-    for each in ranges:
-        parts = 1
-        if min_partitions is not None and len(ranges) < min_partitions:
-            parts = max(1, round(each.size * min_partitions / total))
-        if max_records is not None:
-            parts = max(parts, -(-each.size // max_records))
-        counts[each.at] = parts
-    return counts
+def cut_ranges(ranges: list[Range], min_partitions: int | None, max_records: int | None) -> list[Range]:
+    """What there is to read in pieces, of which Spark's connector would make as many.
+
+    First none has more than `max_records`. If these are fewer than `min_partitions`, the large ones are cut
+    further, by their share of what all large ones have together.
+    """
+    pieces = [each for each in ranges if each.size]
+    if max_records is not None:
+        pieces = [part for each in pieces for part in cut(each, -(-each.size // max_records))]
+    if min_partitions is None or len(pieces) >= min_partitions:
+        return pieces
+    total = sum(each.size for each in pieces)
+    small = [each for each in pieces if _share(each.size, total, min_partitions) == 1]
+    # By partition: where one piece of it is small, all are left as they are.
+    left = {each.at for each in small}
+    large_total = total - sum(each.size for each in small)
+    large_min = max(1, min_partitions - len(small))
+    return [
+        part
+        for each in pieces
+        for part in cut(each, 1 if each.at in left else _share(each.size, large_total, large_min))
+    ]
 
 
-def cut(whole: Range, parts: int) -> list[tuple[int, int]]:
+def _share(size: int, total: int, parts: int) -> int:
+    return max(1, floor(size / total * parts + 0.5))
+
+
+def cut(whole: Range, parts: int) -> list[Range]:
+    """Parts of about one size, the smaller ones first, none of them empty."""
     parts = max(1, min(parts, whole.size))
-    cuts = [whole.start + whole.size * part // parts for part in range(parts + 1)]
-    return list(pairwise(cuts))
+    cuts = [whole.start]
+    for left in range(parts, 0, -1):
+        cuts.append(cuts[-1] + (whole.end - cuts[-1]) // left)
+    return [Range(whole.at, start, end) for start, end in pairwise(cuts)]
 
 
 def limited(

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pyspark.sql.datasource import InputPartition
 
 from riverlog.model.ids import TopicPartition
-from riverlog.spark.source.plan import Range, cut, part_counts
+from riverlog.spark.source.plan import Range, cut_ranges
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,19 @@ def plan_shares(
     ranges: list[Range], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[Share]:
     """One for each partition, empty ones too, or more where one is cut; at least one for what may come."""
-    parts = part_counts(ranges, min_partitions, max_records)
-    pieces: list[Piece | None] = [
-        piece for each in ranges for piece in _pieces(each, parts.get(each.at, 1))
-    ] or [None]
+    ends: dict[TopicPartition, list[int]] = {each.at: [] for each in ranges}
+    for piece in cut_ranges(ranges, min_partitions, max_records):
+        ends[piece.at].append(piece.end)
+    pieces: list[Piece | None] = [piece for at in ends for piece in _pieces(at, ends[at])] or [None]
     known: dict[str, int] = {}
     for at in (each.at for each in ranges):
         known[at.topic] = max(known.get(at.topic, 0), at.partition + 1)
     return [Share(index, len(pieces), piece, known) for index, piece in enumerate(pieces)]
 
 
-def _pieces(whole: Range, parts: int) -> list[Piece]:
-    bounds: list[int | None] = [None, *(end for _, end in cut(whole, parts)[:-1]), None]
-    return [Piece(whole.at, first, end) for first, end in pairwise(bounds)]
+def _pieces(at: TopicPartition, ends: list[int]) -> list[Piece]:
+    bounds: list[int | None] = [None, *ends[:-1], None]
+    return [Piece(at, first, end) for first, end in pairwise(bounds)]
 
 
 def _number(at: TopicPartition) -> int:
