@@ -1,7 +1,7 @@
 """The coordinators of a node with their handlers, as the composition of a node wants them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from riverlog.controller.internal_topics import AutomaticTopics, InternalShape
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
@@ -13,7 +13,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.settings import Settings
 from riverlog.model.disk import FileSlice
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.node.transaction_parts import TransactionParts
 from riverlog.replication.replica_set import ReplicaSet
@@ -64,9 +64,10 @@ class Coordinators:
         self.groups.apply(delta)
         self.transactions.apply(delta)
 
-    def start(self) -> None:
-        """Load what the logs hold, in the background: requests may come meanwhile."""
-        self._loading = asyncio.create_task(self._load(), name="load coordinators")
+    def start(self, has_open_transactions: Iterable[TopicPartition] = ()) -> None:
+        """Load what the logs hold, in the background: requests may come meanwhile. Recovered partitions in
+        which a transaction is open are looked at then."""
+        self._loading = asyncio.create_task(self._load(has_open_transactions), name="load coordinators")
 
     async def run_what_is_due(self) -> None:
         """End and expire now what the clocks say is over, in every shard; return when it is done."""
@@ -75,9 +76,9 @@ class Coordinators:
         await self.transactions.coordinator.run_what_is_due()
         await self.groups.run_what_is_due()
 
-    async def _load(self) -> None:
+    async def _load(self, has_open_transactions: Iterable[TopicPartition]) -> None:
         await self.groups.load_all()
-        await self.transactions.coordinator.load_all()
+        await self.transactions.coordinator.load_all(has_open_transactions)
 
     async def close(self) -> None:
         if self._loading is not None:

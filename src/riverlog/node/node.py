@@ -184,7 +184,7 @@ class Node:
             directories.online, follower.image, self.config.node_id, accept_many=self.config.accept_strays
         )
         directories.note_missing()
-        await directories.recover()
+        has_open_transactions = await directories.recover()
         self._peers = peers_of(self.config, self._network, lambda: follower.image, self._random.random)
         self._stack.callback(self._peers.close)
         producer_ids = ProducerIds(store, self.config.node_id)
@@ -205,7 +205,7 @@ class Node:
         self._stack.push_async_callback(moves.close)
         moves.resume(lambda topic: _topic_id(follower.image, topic))
         await self._serve(store, replicas, directories, coordinators, producer_ids, moves)
-        coordinators.start()
+        coordinators.start(has_open_transactions)
         self._start_duties(directories)
         self._start_cleaner(directories)
 

@@ -125,6 +125,12 @@ class CoordinatorRuntime(Generic[S]):
                 answers.append(answer)
         return answers
 
+    def every_shard(self) -> list[S] | None:
+        """All shards of the topic; None when this node does not lead each of them, or has not loaded it."""
+        found = [self._find(index) for index in range(self._partitions)]
+        hosted = [each for each in found if not isinstance(each, ErrorCode)]
+        return [each.shard for each in hosted] if len(hosted) == len(found) else None
+
     def _with_a_log(self) -> list[int]:
         """Partitions that were never used are neither opened nor made by looking."""
         return [index for index in range(self._partitions) if self._replicas.has_log(self.topic, index)]

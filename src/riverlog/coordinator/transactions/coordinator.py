@@ -11,6 +11,7 @@ from riverlog.coordinator.runtime.effects import Effects, Order, Token
 from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
 from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardAnswer
 from riverlog.coordinator.transactions.decisions import EndRequest, Needs, decide_verify
+from riverlog.coordinator.transactions.lost import LostTransactions
 from riverlog.coordinator.transactions.markers import MarkerSender, MarkerWriter, Work
 from riverlog.coordinator.transactions.shard import (
     ExpiryCheck,
@@ -67,6 +68,7 @@ class TransactionCoordinator:
             read=read,
             take_order=self._write_markers,
         )
+        self._lost = LostTransactions(self._runtime, replicas, writer)
 
     async def init_producer_id(
         self,
@@ -172,9 +174,11 @@ class TransactionCoordinator:
         """Follow the cluster image; call after the replicas have taken it over."""
         self._runtime.apply(delta)
 
-    async def load_all(self) -> None:
-        """Complete what a crash left half ended, without a request."""
+    async def load_all(self, recovered: Iterable[TopicPartition] = ()) -> None:
+        """Complete what a crash left half ended, without a request, and abort what is open in the recovered
+        partitions and was lost."""
         await self._runtime.load_all()
+        await self._lost.end(recovered)
 
     async def run_what_is_due(self) -> None:
         """Abort now what has run out of time, and expire unused ids; return when the markers are written."""

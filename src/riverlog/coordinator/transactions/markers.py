@@ -22,8 +22,15 @@ MarkerWritten = asyncio.Future[ErrorCode | None]
 
 _PAUSE_S: Final = 0.05
 _PAUSE_MAX_S: Final = 1.0
-_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_TAKEN_OVER: Final = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_NEEDS_NO_MARKER: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        # A later epoch has been there, which is given out only when this transaction has ended: its marker
+        # stands, and the coordinator does not know that because a power cut took the end of its log.
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -72,7 +79,7 @@ class MarkerSender:
         left: dict[TopicPartition, MarkerWritten] = {}
         for partition in sorted(work.transaction.partitions):
             written = self._writer.write(partition, work.marker, may_be_written=may_be_written)
-            if not (written.done() and (written.result() is None or written.result() in _GONE)):
+            if not (written.done() and (written.result() is None or written.result() in _NEEDS_NO_MARKER)):
                 left[partition] = written
         if not left:
             completed = self._complete(work)
@@ -101,7 +108,7 @@ class MarkerSender:
             again: list[TopicPartition] = []
             for partition, written in left.items():
                 error = await written
-                if error in _TAKEN_OVER:
+                if error is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
                     _logger.warning(
                         "the end of %s is left to its new coordinator: %s answers %s",
                         work.transaction.transactional_id,
@@ -109,7 +116,7 @@ class MarkerSender:
                         error.name,
                     )
                     return
-                if error is not None and error not in _GONE:
+                if error is not None and error not in _NEEDS_NO_MARKER:
                     again.append(partition)
             if not again:
                 break

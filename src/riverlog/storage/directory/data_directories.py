@@ -145,8 +145,10 @@ class DataDirectories:
         original = None if home is None else home.get(future.topic_partition)
         return 0 if original is None else max(original.log_end_offset - future.log_end_offset, 0)
 
-    async def recover(self) -> None:
-        """Open every log that was not closed cleanly; before anything is served."""
+    async def recover(self) -> list[TopicPartition]:
+        """Open every log that was not closed cleanly, before anything is served; those in which a transaction
+        is open."""
+        has_open: list[TopicPartition] = []
         for directory in self.online:
             if directory.unrecovered_count:
                 _logger.warning(
@@ -154,7 +156,8 @@ class DataDirectories:
                     directory.path,
                     directory.unrecovered_count,
                 )
-                await self.in_thread(lambda each=directory: _exhaust(each.recover()))  # type: ignore[misc]
+                has_open += await self.in_thread(lambda each=directory: _recover(each))  # type: ignore[misc]
+        return has_open
 
     async def apply_retention(self) -> None:
         """Log by log, with a turn of the event loop for the others after each."""
@@ -222,10 +225,14 @@ class DataDirectories:
         return await self._loop.run_in_executor(self._thread, work)
 
 
-def _exhaust(logs: Iterable[Log]) -> None:
-    for log in logs:
+def _recover(directory: LogDirectory) -> list[TopicPartition]:
+    has_open: list[TopicPartition] = []
+    for log in directory.recover():
         if log.cut_bytes:
             _logger.warning("%s: %d bytes of an unfinished write were cut off", log.directory, log.cut_bytes)
+        if log.producers.open_transactions():
+            has_open.append(log.topic_partition)
+    return has_open
 
 
 def _report(path: str, reason: str) -> None:

@@ -209,6 +209,10 @@ class ProducerStates:
             header.producer_id, first_offset, last_offset, next(others, last_offset + 1)
         )
 
+    def open_transactions(self) -> list[tuple[int, ProducerEntry]]:
+        """Of which producers, the oldest first."""
+        return [(producer_id, self._entries[producer_id]) for producer_id in self._ongoing]
+
     def first_unstable_offset(self) -> int | None:
         """First offset of a transaction that is open, or whose end the high watermark has not passed."""
         first = next(iter(self._ongoing.values()), None)

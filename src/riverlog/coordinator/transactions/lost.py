@@ -1,0 +1,102 @@
+"""Transactions that are open in a partition and that no coordinator knows any more, ended at a start.
+
+Without `riverlog.acks.fsync` a power cut may take the end of the coordinator's log and leave batches in the
+partitions. What the coordinator has forgotten nobody can end: readers of committed records would wait for it
+for ever. Apache Kafka leaves that to an operator (KIP-664). Here it is aborted, once this node has loaded the
+whole transaction log; where other brokers lead a part of it, it is left and told in the log.
+
+The coordinator's record stands before the first batch of a transaction and until its last marker, so that
+what is open in a partition and not in the record is lost for certain.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
+from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
+from riverlog.coordinator.transactions.shard import TransactionShard
+from riverlog.coordinator.transactions.states import TransactionState
+from riverlog.coordinator.transactions.transaction import VERSION_2, Transaction
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.replication.partition import Partition
+from riverlog.replication.replica_set import ReplicaSet
+
+_PAUSE_S: Final = 1.0
+_logger = logging.getLogger(__name__)
+
+
+def is_known(
+    transactions: Iterable[Transaction], partition: TopicPartition, producer: ProducerIdAndEpoch
+) -> bool:
+    """Whether one of them is to end what the producer has open in the partition."""
+    return any(
+        each.producer.producer_id == producer.producer_id
+        and partition in each.partitions
+        and producer.producer_epoch in _open_epochs(each)
+        for each in transactions
+    )
+
+
+def _open_epochs(transaction: Transaction) -> Sequence[int]:
+    """In which epochs its batches may be. An end that raises the epoch leaves them one below."""
+    epoch = transaction.producer.producer_epoch
+    if transaction.state is TransactionState.ONGOING:
+        return (epoch,)
+    if transaction.state.is_prepared:
+        return (epoch - 1,) if transaction.client_version >= VERSION_2 else (epoch - 1, epoch)
+    return ()
+
+
+class LostTransactions:
+    def __init__(
+        self, runtime: CoordinatorRuntime[TransactionShard], replicas: ReplicaSet, writer: MarkerWriter
+    ) -> None:
+        self._runtime, self._replicas, self._writer = runtime, replicas, writer
+
+    async def end(self, partitions: Iterable[TopicPartition]) -> None:
+        """Abort what is lost in these partitions; return when none is left. Call when all is loaded."""
+        left = [each for each in partitions if self._open_in(each)]
+        while left:
+            shards = self._runtime.every_shard()
+            if shards is None:
+                _logger.warning(
+                    "transactions are open in %s after a crash; this broker does not lead the whole "
+                    "transaction log and cannot tell whether they are lost",
+                    ", ".join(map(str, left)),
+                )
+                return
+            known = [transaction for shard in shards for transaction in shard]
+            left = [each for each in left if not await self._end_in(each, known)]
+            if left:
+                await asyncio.sleep(_PAUSE_S)
+
+    def _open_in(self, at: TopicPartition) -> list[Marker]:
+        """The markers that would abort what is open there."""
+        partition = self._replicas.find(*at)
+        if not isinstance(partition, Partition):
+            return []
+        return [
+            Marker(
+                ProducerIdAndEpoch(producer_id, entry.epoch),
+                LeaderEpoch(max(entry.coordinator_epoch, 0)),
+                commit=False,
+            )
+            for producer_id, entry in partition.log.producers.open_transactions()
+        ]
+
+    async def _end_in(self, at: TopicPartition, known: Sequence[Transaction]) -> bool:
+        """Whether nothing lost is open there any more."""
+        is_done = True
+        for marker in self._open_in(at):
+            if is_known(known, at, marker.producer):
+                continue
+            error = await self._writer.write(at, marker, may_be_written=False)
+            is_done = is_done and error is None
+            if error is None:
+                what = (
+                    "%s: a transaction of producer %d was lost with the end of the transaction log; aborted"
+                )
+                _logger.warning(what, at, marker.producer.producer_id)
+        return is_done

@@ -1,0 +1,98 @@
+"""What is open in a partition and unknown to the coordinator is aborted at a start; all else is left."""
+
+from collections.abc import Callable
+
+import pytest
+
+from riverlog.coordinator.transactions.lost import is_known
+from riverlog.coordinator.transactions.states import TransactionState
+from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2, Transaction
+from riverlog.metadata.image import ClusterImage
+from riverlog.model.ids import NodeId, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
+from tests.coordinator.hosting import image, run_virtually
+from tests.coordinator.test_transaction_crash import NAME, PARTITIONS, TOPICS, Stack, World, outcomes
+
+HERE = PARTITIONS[0]
+LOST = ProducerIdAndEpoch(4711, 3)
+
+
+def _led_by_another(topics: dict[str, int]) -> ClusterImage:
+    """The first partition of the transaction log is another broker's."""
+    shown = image(topics)
+    log = shown.topics[TRANSACTIONS_TOPIC]
+    away = log.partitions[0]._replace(leader=NodeId(2), isr=(NodeId(2),))
+    kept = log._replace(partitions=(away, *log.partitions[1:]))
+    return ClusterImage(
+        brokers=shown.brokers,
+        topics={**shown.topics, TRANSACTIONS_TOPIC: kept},
+        topic_names=shown.topic_names,
+    )
+
+
+def _stack(show: Callable[[dict[str, int]], ClusterImage] = image) -> Stack:
+    stack = Stack(World())
+    stack.cluster.show(show(TOPICS))
+    return stack
+
+
+def test_what_no_coordinator_knows_is_aborted() -> None:
+    async def check() -> None:
+        stack = _stack()
+        stack._produce(HERE, LOST, 1)
+        await stack.transactions.load_all([HERE])
+        assert outcomes(stack.partition(HERE).log) == ({1: False}, 1)
+        await stack.close()
+
+    run_virtually(check)
+
+
+def test_what_the_coordinator_knows_is_left_open() -> None:
+    async def check() -> None:
+        stack = _stack()
+        await stack.start()
+        me = await stack.take_over()
+        assert await stack.transactions.add_partitions(NAME, me, [HERE], client_version=VERSION_2) is None
+        stack._produce(HERE, me, 1)
+        await stack.transactions.load_all([HERE])
+        assert len(stack.partition(HERE).log.producers.open_transactions()) == 1
+        await stack.close()
+
+    run_virtually(check)
+
+
+def test_nothing_is_aborted_by_a_broker_that_does_not_lead_the_whole_transaction_log() -> None:
+    async def check() -> None:
+        stack = _stack(_led_by_another)
+        stack._produce(HERE, LOST, 1)
+        await stack.transactions.load_all([HERE])
+        assert len(stack.partition(HERE).log.producers.open_transactions()) == 1
+        await stack.close()
+
+    run_virtually(check)
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "epochs"),
+    [
+        (TransactionState.ONGOING, VERSION_1, {5}),
+        (TransactionState.ONGOING, VERSION_2, {5}),
+        (TransactionState.PREPARE_COMMIT, VERSION_1, {4, 5}),
+        (TransactionState.PREPARE_ABORT, VERSION_2, {4}),
+        (TransactionState.COMPLETE_COMMIT, VERSION_2, set()),
+        (TransactionState.EMPTY, VERSION_1, set()),
+    ],
+)
+def test_a_transaction_is_known_in_the_epochs_of_its_batches(
+    state: TransactionState, version: int, epochs: set[int]
+) -> None:
+    transaction = Transaction(
+        NAME, state, ProducerIdAndEpoch(7, 5), 1000, 0, 0, frozenset({HERE}), client_version=version
+    )
+
+    def known(epoch: int, producer_id: int = 7, at: TopicPartition = HERE) -> bool:
+        return is_known([transaction], at, ProducerIdAndEpoch(producer_id, epoch))
+
+    assert {epoch for epoch in range(3, 8) if known(epoch)} == epochs
+    assert not any(known(epoch, producer_id=8) for epoch in range(3, 8))
+    assert not any(known(epoch, at=PARTITIONS[1]) for epoch in range(3, 8))
