@@ -499,6 +499,35 @@ def test_a_load_is_given_up_with_the_leadership(monkeypatch: pytest.MonkeyPatch)
     run_virtually(run)
 
 
+def test_a_load_of_an_epoch_that_is_over_is_begun_anew_though_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
+        second = Cluster(logs)
+        again = make_runtime(second)
+        second.show(image({TOPIC: 1}))
+        loading = asyncio.create_task(again.load_all())
+        await asyncio.sleep(0)
+        assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        second.show(image({TOPIC: 1}, leader=2, epoch=1))
+        assert known(again) is ErrorCode.NOT_COORDINATOR, "it is led elsewhere"
+        second.show(image({TOPIC: 1}, epoch=2))
+        await loading
+        await asyncio.sleep(1)
+        assert known(again) == {"a": "x"}
+        assert again.leads(OrderFrom(0, LeaderEpoch(2)))
+        assert not again.leads(OrderFrom(0, LeaderEpoch(0)))
+        await again.close()
+
+    run_virtually(run)
+
+
 def test_closing_tells_those_who_wait_and_stops_the_timers() -> None:
     async def run() -> None:
         cluster = Cluster()

@@ -69,7 +69,7 @@ def send(writer: Writer, completions: Completions, *, may_be_written: bool = Fal
     """Send, and let an hour pass; how many transactions still wait."""
 
     async def work() -> int:
-        sender = MarkerSender(writer, completions)
+        sender = MarkerSender(writer, completions, lambda work: True)
         sender.send(WORK, may_be_written=may_be_written)
         sender.send(WORK, may_be_written=may_be_written)
         await asyncio.sleep(3600)
@@ -83,7 +83,7 @@ def send(writer: Writer, completions: Completions, *, may_be_written: bool = Fal
 def test_what_can_be_written_at_once_is_completed_at_once() -> None:
     async def work() -> None:
         writer, completions = Writer(), Completions()
-        MarkerSender(writer, completions).send(WORK, may_be_written=False)
+        MarkerSender(writer, completions, lambda work: True).send(WORK, may_be_written=False)
         marker = Marker(ME, LeaderEpoch(5), commit=True)
         assert writer.written == [(HERE, marker, False), (THERE, marker, False)]
         assert completions.works == [WORK]
@@ -108,6 +108,22 @@ def test_a_partition_that_is_gone_needs_no_marker() -> None:
     writer, completions = Writer({HERE: [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]}), Completions()
     assert send(writer, completions) == 0
     assert completions.works[0] == WORK
+
+
+def test_the_markers_of_a_shard_that_serves_no_more_are_left_to_the_one_that_does() -> None:
+    async def work() -> None:
+        writer, completions = Writer({HERE: [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 1000}), Completions()
+        leads = True
+        sender = MarkerSender(writer, completions, lambda work: leads)
+        sender.send(WORK, may_be_written=False)
+        await asyncio.sleep(10)
+        assert len(sender) == 1
+        leads, tries = False, len(writer.written)
+        await asyncio.sleep(10)
+        assert (len(sender), len(writer.written)) == (0, tries)
+        assert completions.works == []
+
+    run_virtually(work)
 
 
 def test_a_coordinator_that_was_replaced_gives_up() -> None:

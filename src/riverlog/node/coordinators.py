@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from riverlog.controller.internal_topics import AutomaticTopics, InternalShape
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.transactions.batched_requests import AskPeer
 from riverlog.metadata.delta import ImageDelta, delta_between
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
@@ -27,6 +28,7 @@ class Coordinators:
         replicas: ReplicaSet,
         follower: MetadataFollower,
         producer_ids: ProducerIds,
+        ask: AskPeer,
         *,
         clock: Clock,
         transaction_clock: Clock,
@@ -40,6 +42,8 @@ class Coordinators:
             replicas,
             self.groups,
             producer_ids,
+            ask,
+            lambda: follower.image,
             clock=clock,
             transaction_clock=transaction_clock,
             read=read,

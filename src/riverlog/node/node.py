@@ -194,6 +194,7 @@ class Node:
             replicas,
             follower,
             producer_ids,
+            self._peers.ask,
             clock=self._clock,
             transaction_clock=self._transaction_clock,
             read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),

@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable
 from riverlog.broker.produce.transaction_admission import TransactionAdmission
 from riverlog.controller.internal_topics import InternalShape
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.transactions.batched_requests import AskPeer
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
+from riverlog.coordinator.transactions.remote_markers import ClusterMarkerWriter
 from riverlog.metadata.delta import ImageDelta
-from riverlog.metadata.image import ResourceType
+from riverlog.metadata.image import ClusterImage, ResourceType
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
@@ -26,6 +28,8 @@ class TransactionParts:
         replicas: ReplicaSet,
         groups: GroupCoordinator,
         producer_ids: ProducerIds,
+        ask: AskPeer,
+        image: Callable[[], ClusterImage],
         *,
         clock: Clock,
         transaction_clock: Clock,
@@ -44,7 +48,12 @@ class TransactionParts:
         self._clock = clock
         self.markers = LocalMarkerWriter(replicas, groups, clock)
         self.coordinator = TransactionCoordinator(
-            config, replicas, producer_ids, self.markers, clock=transaction_clock, read=read
+            config,
+            replicas,
+            producer_ids,
+            ClusterMarkerWriter(self.markers, ask, image, node_id),
+            clock=transaction_clock,
+            read=read,
         )
         self._settings = settings
         self.writes = TransactionAdmission(self.coordinator, replicas, verifies=config.verifies_partitions)

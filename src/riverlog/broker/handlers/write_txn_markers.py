@@ -1,4 +1,8 @@
-"""WriteTxnMarkers 1-2: a coordinator ends a transaction in partitions that this node leads."""
+"""WriteTxnMarkers 1-2: a coordinator ends a transaction in partitions that this node leads.
+
+A coordinator that got no answer asks again, so it is always looked whether a marker stands already; Apache
+Kafka writes it once more.
+"""
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
@@ -34,7 +38,7 @@ class WriteTxnMarkersHandler:
             (
                 topic.name,
                 [
-                    (each, self._writer.write(TopicPartition(topic.name, each), marker, may_be_written=False))
+                    (each, self._writer.write(TopicPartition(topic.name, each), marker, may_be_written=True))
                     for each in topic.partition_indexes
                 ],
             )

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from riverlog.coordinator.runtime.effects import Effects, Order, TimerKey, Token
 from riverlog.coordinator.runtime.hashing import partition_for
@@ -41,6 +41,11 @@ def _refuse_order(origin: OrderFrom, order: Order) -> None:
     raise AssertionError(f"there is no one to take the order {order!r}")
 
 
+class _Load(NamedTuple, Generic[S]):
+    hosted: ShardRuntime[S]
+    task: "asyncio.Task[None]"
+
+
 class CoordinatorRuntime(Generic[S]):
     def __init__(
         self,
@@ -63,7 +68,7 @@ class CoordinatorRuntime(Generic[S]):
         self._timers = Timers(clock)
         self._partitions = 0
         self._hosted: dict[int, ShardRuntime[S]] = {}
-        self._loading: dict[int, asyncio.Task[None]] = {}
+        self._loading: dict[int, _Load[S]] = {}
         self._after_load: dict[int, list[Callable[[S, int], Effects]]] = {}
         self._taking_over: set[asyncio.Task[None]] = set()
         self._has_started = False
@@ -76,6 +81,11 @@ class CoordinatorRuntime(Generic[S]):
     def partition_for(self, key: str) -> int:
         """Where a group or transactional id belongs; the topic must exist."""
         return partition_for(key, self._partitions) if self._partitions else 0
+
+    def leads(self, origin: OrderFrom) -> bool:
+        """Whether the shard that gave an order is the one that serves still."""
+        hosted = self._hosted.get(origin.index)
+        return hosted is not None and hosted.is_leader and hosted.leader_epoch == origin.leader_epoch
 
     def run(self, index: int, decide: Callable[[S, Token[R], int], Effects]) -> ShardAnswer[R]:
         """Take a decision for a request: the future of its reply, or of the error.
@@ -140,14 +150,17 @@ class CoordinatorRuntime(Generic[S]):
         if self.topic in delta.deleted:
             for index in list(self._hosted):
                 self._let_go(index)
-            for task in self._loading.values():
-                task.cancel()
+            for index in list(self._loading):
+                self._give_up_load(index)
         topic = delta.new.topics.get(self.topic)
         self._partitions = 0 if topic is None else len(topic.partitions)
         for change in delta.partitions.get(self.topic, ()):
             hosted = self._hosted.get(change.partition)
             if hosted is not None and not hosted.is_leader:
                 self._let_go(change.partition)
+            load = self._loading.get(change.partition)
+            if load is not None and not load.hosted.is_leader:
+                self._give_up_load(change.partition)
         if self._has_started and (gained := self._gained(delta)):
             task = asyncio.create_task(self._load_each(gained), name=f"take over {self.topic}")
             self._taking_over.add(task)
@@ -177,11 +190,11 @@ class CoordinatorRuntime(Generic[S]):
             if not self._replicas.has_log(self.topic, index):
                 continue
             if self._find(index) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                await asyncio.wait([self._loading[index]])
+                await asyncio.wait([self._loading[index].task])
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        tasks = [*self._taking_over, *self._loading.values()]
+        tasks = [*self._taking_over, *(load.task for load in self._loading.values())]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -212,7 +225,7 @@ class CoordinatorRuntime(Generic[S]):
         )
         if loading.bytes_left > READ_AT_ONCE_BYTES:
             task = asyncio.create_task(self._load_slowly(hosted, loading), name=f"load {self.topic}-{index}")
-            self._loading[index] = task
+            self._loading[index] = _Load(hosted, task)
             task.add_done_callback(partial(self._on_load_ended, index))
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         try:
@@ -237,12 +250,18 @@ class CoordinatorRuntime(Generic[S]):
             hosted.decide(decide)
 
     def _on_load_ended(self, index: int, task: "asyncio.Task[None]") -> None:
-        if self._loading.get(index) is task:
+        load = self._loading.get(index)
+        if load is not None and load.task is task:
             del self._loading[index]
             self._after_load.pop(index, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _logger.error("%s-%d cannot be loaded: %s", self.topic, index, error, exc_info=error)
+
+    def _give_up_load(self, index: int) -> None:
+        """The shard of another epoch is loaded anew."""
+        self._loading.pop(index).task.cancel()
+        self._after_load.pop(index, None)
 
     def _let_go(self, index: int) -> None:
         self._hosted.pop(index).close()

@@ -53,7 +53,11 @@ class TransactionCoordinator:
     ) -> None:
         self.config = config
         self._producer_ids = producer_ids
-        self._sender = MarkerSender(writer, self._complete)
+        self._sender = MarkerSender(
+            writer,
+            self._complete,
+            lambda work: self._runtime.leads(OrderFrom(work.index, work.coordinator_epoch)),
+        )
         shard_rules = ShardRules(
             config.timeout_check_interval_ms,
             config.id_expiration_ms,

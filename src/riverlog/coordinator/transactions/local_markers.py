@@ -45,7 +45,12 @@ class LocalMarkerWriter:
             return _settled(error)
         if _is_late(found, marker):
             return _settled(ErrorCode.INVALID_PRODUCER_EPOCH)
+        producers, producer_id = found.log.producers, marker.producer.producer_id
+        producers.guards.on_marker(producer_id)
         if may_be_written and _is_written(found, marker):
+            if marker.coordinator_epoch < producers.coordinator_epoch(producer_id):
+                return _settled(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+            producers.guards.note_coordinator(producer_id, marker.coordinator_epoch)
             return _when_committed(found, found.log.log_end_offset)
         if partition.topic == OFFSETS_TOPIC:
             return self._offsets.write_marker(

@@ -1,9 +1,9 @@
 """Writing the end of a transaction into every partition that it touched, and only then completing it.
 
 What can be written at once is, in the call that decided it; the rest is tried again, with growing
-pauses, until it stands or there is no such partition any more. A transaction's markers are in one task's
-hands at a time. Whether a marker stands already is the writer's to see, so that a crash between a marker
-and the completion does not leave two.
+pauses, until it stands, there is no such partition any more, or the transaction is another coordinator's to
+end. A transaction's markers are in one task's hands at a time. Whether a marker stands already is the
+writer's to see, so that a crash between a marker and the completion does not leave two.
 """
 
 import asyncio
@@ -63,9 +63,16 @@ class Work:
 
 
 class MarkerSender:
-    def __init__(self, writer: MarkerWriter, complete: Callable[[Work], MarkerWritten]) -> None:
+    def __init__(
+        self,
+        writer: MarkerWriter,
+        complete: Callable[[Work], MarkerWritten],
+        is_ours: Callable[[Work], bool],
+    ) -> None:
+        """`is_ours` tells whether the shard that ordered the markers is the one that serves still."""
         self._writer = writer
         self._complete = complete
+        self._is_ours = is_ours
         self._tasks: dict[Work, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
@@ -122,6 +129,8 @@ class MarkerSender:
                 break
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_MAX_S)
+            if not self._is_ours(work):
+                return  # Who leads the partition of the transaction now writes them, under its own epoch.
             left = {each: self._writer.write(each, work.marker, may_be_written=True) for each in again}
         await self._complete_at_last(work)
 

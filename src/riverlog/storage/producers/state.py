@@ -17,6 +17,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import BatchHeader, CorruptBatch
 from riverlog.records.record import records_of
 from riverlog.storage.files.transaction_index import AbortedTransaction
+from riverlog.storage.producers.guards import ProducerGuards
 
 WINDOW_BATCHES: Final = 5
 _SEQUENCES: Final = 1 << 31
@@ -121,9 +122,10 @@ class ProducerEntry:
 class ProducerStates:
     """All producers of one log, and the transactions that hold back its last stable offset."""
 
-    __slots__ = ("_entries", "_ongoing", "unreplicated")
+    __slots__ = ("_entries", "_ongoing", "guards", "unreplicated")
 
     def __init__(self) -> None:
+        self.guards = ProducerGuards()
         self._entries: dict[int, ProducerEntry] = {}
         # Producer id to first offset; a transaction begins at the log's end, so the order is that of offsets.
         self._ongoing: dict[int, int] = {}
@@ -138,6 +140,12 @@ class ProducerStates:
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)
+
+    def coordinator_epoch(self, producer_id: int) -> int:
+        """The latest coordinator that has ended a transaction of the producer here; -1 for none."""
+        entry = self._entries.get(producer_id)
+        written = -1 if entry is None else entry.coordinator_epoch
+        return max(written, self.guards.coordinator_epoch(producer_id))
 
     def decide_duplicate(self, header: BatchHeader) -> WrittenBatch | None:
         """The batch that this one repeats, if it is among the last five."""
@@ -157,7 +165,7 @@ class ProducerStates:
                 f"Epoch {header.producer_epoch} of producer {header.producer_id} is fenced by {entry.epoch}.",
             )
         if marker is not None:
-            return _decide_marker(header, entry, marker)
+            return _decide_marker(header, marker, self.coordinator_epoch(header.producer_id))
         if check_sequence and (refusal := _decide_sequence(header, entry)):
             return refusal
         if entry.transaction_first_offset is not None and not header.is_transactional:
@@ -190,6 +198,7 @@ class ProducerStates:
         self, header: BatchHeader, entry: ProducerEntry, last_offset: int, marker: EndMarker
     ) -> None:
         first_offset = entry.transaction_first_offset
+        self.guards.forget(header.producer_id)
         entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp_ms)
         if first_offset is not None:
             del self._ongoing[header.producer_id]
@@ -233,6 +242,7 @@ class ProducerStates:
         ]
         for producer_id in old:
             del self._entries[producer_id]
+            self.guards.forget(producer_id)
         return len(old)
 
     def load(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
@@ -247,13 +257,13 @@ class ProducerStates:
         self._ongoing = {producer_id: first for first, producer_id in sorted(open_transactions)}
 
 
-def _decide_marker(header: BatchHeader, entry: ProducerEntry, marker: EndMarker) -> Refusal | None:
-    if marker.coordinator_epoch >= entry.coordinator_epoch:
+def _decide_marker(header: BatchHeader, marker: EndMarker, seen_epoch: int) -> Refusal | None:
+    if marker.coordinator_epoch >= seen_epoch:
         return None
     return Refusal(
         ErrorCode.TRANSACTION_COORDINATOR_FENCED,
         f"A marker of producer {header.producer_id} by coordinator epoch {marker.coordinator_epoch} is "
-        f"refused: the partition has seen epoch {entry.coordinator_epoch}.",
+        f"refused: the partition has seen epoch {seen_epoch}.",
     )
 
 
