@@ -48,7 +48,7 @@ def assign(
         topic_id = node._follower.image.topics[topic].topic_id
         assigned = payloads.TopicNode(topic_id, ((me, *OTHERS),))
         state = payloads.PartitionNode(leader or me, LeaderEpoch(epoch), (me, *isr), 1)
-        await node.controller._store.multi(
+        await node._follower._store.multi(
             [
                 Set(layout.topic(topic), payloads.encode_topic(assigned)),
                 Set(layout.partition_state(topic, 0), payloads.encode_partition(state)),

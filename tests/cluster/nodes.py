@@ -10,27 +10,33 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
-from riverlog.metadata.payloads import uuid_text
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.node import Node
-from riverlog.storage.disk.local import LocalDisk
-from riverlog.storage.files.meta_properties import MetaProperties, write_meta_properties
+from riverlog.replication.replica_set import ReplicaSet
 from riverlog.testing.in_process import ask
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.wire.schema import Message
 
 LISTENER: Final = "PLAINTEXT"
-CLUSTER_ID: Final = UUID(int=0x7269766572)
 WAIT_S: Final = 20.0
 _STEP_S: Final = 0.005
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
+
+
+class PartedNode(Node):
+    """A node that keeps hold of its replicas, for tests that ask for roles."""
+
+    replicas: ReplicaSet
+
+    async def _serve(self, store: MetadataStore, replicas: ReplicaSet, *others: Any) -> None:
+        self.replicas = replicas
+        await super()._serve(store, replicas, *others)
 
 
 class ClusterNode:
@@ -43,7 +49,7 @@ class ClusterNode:
         self.directory = directory
         self.settings = settings
         self._ensemble = cluster.ensemble
-        self._node: Node | None = None
+        self._node: PartedNode | None = None
         self._session: SimulatedStore | None = None
 
     @property
@@ -51,7 +57,7 @@ class ClusterNode:
         return self._node is not None
 
     @property
-    def node(self) -> Node:
+    def node(self) -> PartedNode:
         assert self._node is not None, f"broker {self.node_id} is not running"
         return self._node
 
@@ -67,12 +73,16 @@ class ClusterNode:
         return self.node.image
 
     @property
+    def replicas(self) -> ReplicaSet:
+        return self.node.replicas
+
+    @property
     def bootstrap_servers(self) -> str:
         return str(self.node.addresses[LISTENER])
 
     async def start(self) -> None:
         assert self._node is None
-        node = Node(combine([from_mapping(self.settings, "test")]), open_store=self._open_store)
+        node = PartedNode(combine([from_mapping(self.settings, "test")]), open_store=self._open_store)
         await node.start()
         self._node = node
 
@@ -119,10 +129,6 @@ class NodeCluster:
             **self._settings,
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
-        disk = LocalDisk()
-        disk.make_directories(directory)
-        meta = MetaProperties(NodeId(node_id), uuid_text(CLUSTER_ID), UUID(int=node_id + 1))
-        write_meta_properties(disk, directory, meta)
         broker = self.brokers[node_id] = ClusterNode(self, node_id, directory, given)
         await broker.start()
         return broker

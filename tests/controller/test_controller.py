@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from riverlog.controller.added_partitions import AddedPartitions
-from riverlog.controller.controller import ConfigChange
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.deletion import TopicToDelete
+from riverlog.controller.setting_changes import ConfigChange
 from riverlog.controller.topics import NewTopic, TopicPlan
 from riverlog.metadata import layout
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.image import ConfigResource, PartitionImage, ResourceType
+from riverlog.metadata.payloads import uuid_text
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from tests.metadata.cluster_parts import Parts, running
@@ -34,7 +35,7 @@ def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
         image = parts.follower.image
         assert image.topics["t"].topic_id == plan.topic_id
         assert image.partition("t", 1) == PartitionImage(
-            (NodeId(1),), (NodeId(1),), NodeId(1), LeaderEpoch(0), 0
+            (NodeId(1),), (NodeId(1),), NodeId(1), LeaderEpoch(0), 0, image.brokers[NodeId(1)].epoch
         )
         assert image.topic_config("t") == {"retention.ms": "5"}
 
@@ -113,12 +114,14 @@ def test_growth_keeps_the_partitions_that_are_there() -> None:
     run(scenario)
 
 
-def test_a_deleted_topic_leaves_nothing_in_the_store() -> None:
+def test_a_deleted_topic_leaves_nothing_but_its_id_in_the_store() -> None:
     async def scenario(parts: Parts) -> None:
-        before = await parts.store.tree("/")
+        before = set(await parts.store.tree("/"))
         await parts.controller.create_topics([NewTopic("t", 12, configs={"a": "b"}), NewTopic("u", 1)])
+        ids = [topic.topic_id for topic in parts.follower.image.topics.values()]
         await parts.controller.delete_topics([TopicToDelete("t"), TopicToDelete("u"), TopicToDelete("none")])
-        assert await parts.store.tree("/") == before
+        left = set(await parts.store.tree("/")) - before
+        assert left == {layout.deleted_topic(uuid_text(topic_id)) for topic_id in ids}
         assert parts.follower.image.topics == {}
         assert parts.follower.image.topic_names == {}
         assert parts.follower.image.configs == {}

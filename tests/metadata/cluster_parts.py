@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
+from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
@@ -59,6 +60,7 @@ async def running(
         new_id=uuid4,
         random=random.Random(1),
         wall_ms=lambda: 1_700_000_000_000,
+        is_alone=isinstance(store, EmbeddedStore),
     )
     await controller.start()
     assert (await store.get(layout.CONTROLLER)) is not None

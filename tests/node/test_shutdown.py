@@ -26,8 +26,8 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[ReplicaSet]:
     made: list[ReplicaSet] = []
 
     class Held(ReplicaSet):
-        def __init__(self, *parts: object) -> None:
-            super().__init__(*parts)  # type: ignore[arg-type]
+        def __init__(self, *parts: object, **named: object) -> None:
+            super().__init__(*parts, **named)  # type: ignore[arg-type]
             made.append(self)
 
     monkeypatch.setattr("riverlog.node.node.ReplicaSet", Held)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from riverlog.metadata import layout, payloads
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import Check, Create, Operation, Set, Versioned
+from riverlog.model.metadata_store import Check, Create, Delete, Operation, Set, Versioned
 
 
 class Term(NamedTuple):
@@ -27,16 +27,23 @@ class Claim(NamedTuple):
     term: Term
     """If the claim succeeds."""
     operations: tuple[Operation, ...]
+    proof: Create
+    """The one whose effect no other broker's claim has."""
 
 
 def decide_claim(
     holder: Versioned | None, epoch: Versioned | None, node_id: NodeId, wall_ms: int
 ) -> Claim | None:
-    """How to take the office, from the nodes as they were read; `None` while somebody has it."""
-    if holder is not None:
+    """How to take the office, from the nodes as they were read; `None` while another broker has it.
+
+    Where it is this broker, it was in an earlier life or under an earlier term, and nobody else can be meant.
+    """
+    if holder is not None and payloads.decode_controller(layout.CONTROLLER, holder.data) != node_id:
         return None
-    claim = Create(layout.CONTROLLER, payloads.encode_controller(node_id, wall_ms), ephemeral=True)
+    entry = Create(layout.CONTROLLER, payloads.encode_controller(node_id, wall_ms), ephemeral=True)
+    vacate = () if holder is None else (Delete(layout.CONTROLLER, holder.version),)
     if epoch is None:
-        return Claim(Term(1, 0), (Create(layout.CONTROLLER_EPOCH, b"1"), claim))
+        return Claim(Term(1, 0), (Create(layout.CONTROLLER_EPOCH, b"1"), *vacate, entry), entry)
     term = Term(int(epoch.data) + 1, epoch.version + 1)
-    return Claim(term, (Set(layout.CONTROLLER_EPOCH, str(term.epoch).encode(), epoch.version), claim))
+    begin = Set(layout.CONTROLLER_EPOCH, str(term.epoch).encode(), epoch.version)
+    return Claim(term, (begin, *vacate, entry), entry)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
-from riverlog.controller.controller import ConfigChange
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.deletion import Deletion, TopicToDelete
 from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.setting_changes import ConfigChange
 from riverlog.controller.topics import NewTopic, TopicPlan
 
 

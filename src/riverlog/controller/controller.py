@@ -1,49 +1,39 @@
-"""Carries out decisions about the cluster: one at a time, each as one transaction of the metadata store.
+"""The controller of a cluster, or a broker that may become it: takes requests for changes, one at a time.
 
-Every write checks the controller's epoch, so that a controller which has been replaced changes nothing. A
+Every write checks the controller's term, so that a controller which has been replaced changes nothing. A
 call returns when the local image shows its outcome, which is also when the local partitions follow it. What
-the store cannot write, as on a full disk, is refused and changes nothing. Not here: the decisions themselves.
+the store cannot write, as on a full disk, is refused and changes nothing. While this broker is the
+controller, it also gives partitions their leaders when brokers come and go. Not here: the decisions, and how
+they are carried out.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from riverlog.controller import writes
-from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan, decide_added_partitions
+from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
 from riverlog.controller.candidacy import Term
+from riverlog.controller.caretaker import Caretaker
 from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
-from riverlog.controller.deletion import Deletion, TopicToDelete, decide_deletions
-from riverlog.controller.features import FeatureUpdate, decide_features
+from riverlog.controller.deletion import Deletion, TopicToDelete
+from riverlog.controller.features import FeatureUpdate
 from riverlog.controller.office import Office
-from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
-from riverlog.metadata import layout, payloads
-from riverlog.metadata.config_nodes import config_path
+from riverlog.controller.setting_changes import ConfigChange, SettingChanges
+from riverlog.controller.term_writes import TermWrites
+from riverlog.controller.topic_changes import TopicChanges
+from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules
+from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
-from riverlog.metadata.image import ClusterImage, ConfigResource
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import (
-    BadVersionError,
-    Create,
-    MetadataStore,
-    Operation,
-    Set,
-    StoreWriteError,
-)
+from riverlog.model.metadata_store import MetadataStore, StoreError
 
 _logger = logging.getLogger(__name__)
+_SETTLE_AGAIN_S: Final = 1.0
 T = TypeVar("T")
-
-
-class ConfigChange(NamedTuple):
-    """Settings to be replaced. `decide` is called with the image the write will be based on."""
-
-    resource: ConfigResource
-    decide: Callable[[ClusterImage], Mapping[str, str] | Refusal]
 
 
 class Controller:
@@ -57,15 +47,27 @@ class Controller:
         new_id: Callable[[], UUID],
         random: Random,
         wall_ms: Callable[[], int],
+        is_alone: bool = False,
     ) -> None:
-        self._store = store
+        """`is_alone`: the store is this node's own, and no other broker can come."""
         self._follower = follower
-        self._rules = rules
-        self._new_id = new_id
-        self._random = random
-        self._office = Office(store, follower, node_id, wall_ms)
+        self._office = Office(store, follower, node_id, wall_ms=wall_ms, take_over=self._take_over)
+        term_writes = TermWrites(store, self._office)
+        self._caretaker = Caretaker(store, follower, term_writes, is_alone=is_alone)
+        self._topics = TopicChanges(
+            store,
+            follower,
+            term_writes,
+            self._caretaker,
+            rules=rules,
+            new_id=new_id,
+            start=lambda: random.randrange(2**16),
+            is_alone=is_alone,
+        )
+        self._settings = SettingChanges(store, follower, term_writes)
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()
+        self._again: asyncio.TimerHandle | None = None
 
     @property
     def is_active(self) -> bool:
@@ -75,9 +77,13 @@ class Controller:
     async def start(self) -> None:
         """Become the controller, under an epoch of its own, or wait until the one there is has gone."""
         await self._office.start()
+        self._follower.subscribe(self._on_image)
+        self._settle_soon()
 
     async def close(self) -> None:
         """Wait for what has been begun."""
+        if self._again is not None:
+            self._again.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._office.close()
 
@@ -85,151 +91,84 @@ class Controller:
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicPlan | Refusal]:
         """An outcome for each topic, in the same order."""
-        return await self._to_the_end(self._create_topics(wanted, validate_only))
+        return await self._in_turn(
+            lambda term: self._topics.create(term, wanted, validate_only=validate_only),
+            [NOT_CONTROLLER] * len(wanted),
+        )
 
     async def create_partitions(
         self, wanted: Sequence[AddedPartitions], *, validate_only: bool = False
     ) -> list[AddedPartitionsPlan | Refusal]:
         """An outcome for each topic, in the same order."""
-        return await self._to_the_end(self._create_partitions(wanted, validate_only))
+        return await self._in_turn(
+            lambda term: self._topics.grow(term, wanted, validate_only=validate_only),
+            [NOT_CONTROLLER] * len(wanted),
+        )
 
     async def delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
         """An outcome for each topic that was named, in no particular order."""
-        return await self._to_the_end(self._delete_topics(to_delete))
+        return await self._in_turn(
+            lambda term: self._topics.delete(term, to_delete),
+            [Deletion(each.name, each.topic_id, NOT_CONTROLLER) for each in to_delete],
+        )
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[Refusal | None]:
         """`None` for each change that was made, in the same order. No resource may occur twice."""
-        return await self._to_the_end(self._alter_configs(changes, validate_only))
+        return await self._in_turn(
+            lambda term: self._settings.alter_configs(term, changes, validate_only=validate_only),
+            [NOT_CONTROLLER] * len(changes),
+        )
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> Refusal | None:
         """`None` when all of them were made."""
-        return await self._to_the_end(self._update_features(updates, validate_only))
+        return await self._in_turn(
+            lambda term: self._settings.update_features(term, updates, validate_only=validate_only),
+            NOT_CONTROLLER,
+        )
 
-    async def _to_the_end(self, work: Coroutine[None, None, T]) -> T:
+    async def _in_turn(self, work: Callable[[Term], Awaitable[T]], otherwise: T) -> T:
         """Finish even if the caller goes away: the next decision needs an image that shows this one."""
+
+        async def take_turn() -> T:
+            async with self._turn:
+                term = self._office.term
+                return otherwise if term is None else await work(term)
+
+        return await asyncio.shield(self._begin(take_turn()))
+
+    def _begin(self, work: Coroutine[None, None, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
+        return task
 
-    async def _create_topics(
-        self, wanted: Sequence[NewTopic], validate_only: bool
-    ) -> list[TopicPlan | Refusal]:
+    async def _take_over(self, term: Term) -> None:
         async with self._turn:
-            term, image = self._office.term, self._follower.image
-            if term is None:
-                return [NOT_CONTROLLER] * len(wanted)
-            outcomes = decide_creations(
-                image, wanted, self._rules(), new_id=self._new_id, start=self._random_start
-            )
-            plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
-            if not plans or validate_only:
-                return outcomes
-            failure = await self._write(
-                term,
-                (writes.creation(plan, image.brokers, term.epoch) for plan in plans),
-                changed=[path for plan in plans for path in writes.paths_of(plan.name)],
-            )
-            return [failure if failure and isinstance(each, TopicPlan) else each for each in outcomes]
+            self._look_again_after(await self._caretaker.take_over(term))
 
-    async def _create_partitions(
-        self, wanted: Sequence[AddedPartitions], validate_only: bool
-    ) -> list[AddedPartitionsPlan | Refusal]:
+    def _on_image(self, delta: ImageDelta) -> None:
+        if delta.old.brokers != delta.new.brokers:
+            self._settle_soon()
+
+    def _settle_soon(self) -> None:
+        if self.is_active:
+            self._begin(self._settle())
+
+    async def _settle(self) -> None:
         async with self._turn:
-            term, image = self._office.term, self._follower.image
-            if term is None:
-                return [NOT_CONTROLLER] * len(wanted)
-            outcomes = decide_added_partitions(image, wanted, start=self._random_start)
-            plans = [outcome for outcome in outcomes if isinstance(outcome, AddedPartitionsPlan)]
-            if not plans or validate_only:
-                return outcomes
-            failure = await self._write(
-                term,
-                (
-                    writes.added_partitions(image.topics[plan.name], plan.added, image.brokers, term.epoch)
-                    for plan in plans
-                ),
-                changed=[path for plan in plans for path in writes.paths_of(plan.name)],
-            )
-            return [
-                failure if failure and isinstance(each, AddedPartitionsPlan) else each for each in outcomes
-            ]
+            if (term := self._office.term) is None:
+                return
+            try:
+                self._look_again_after(await self._caretaker.settle(term))
+            except StoreError as error:
+                self._look_again_after(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
 
-    async def _delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
-        async with self._turn:
-            term, image = self._office.term, self._follower.image
-            if term is None:
-                return [Deletion(each.name, each.topic_id, NOT_CONTROLLER) for each in to_delete]
-            deletions = decide_deletions(image, to_delete)
-            topics = [
-                image.topics[deletion.name]
-                for deletion in deletions
-                if deletion.refusal is None and deletion.name is not None
-            ]
-            if not topics:
-                return deletions
-            failure = await self._write(
-                term,
-                (writes.deletion(topic) for topic in topics),
-                changed=[path for topic in topics for path in writes.paths_of(topic.name)],
-            )
-            return [each._replace(refusal=each.refusal or failure) for each in deletions]
-
-    async def _alter_configs(
-        self, changes: Sequence[ConfigChange], validate_only: bool
-    ) -> list[Refusal | None]:
-        async with self._turn:
-            term, image = self._office.term, self._follower.image
-            if term is None:
-                return [NOT_CONTROLLER] * len(changes)
-            decided = [(change.resource, change.decide(image)) for change in changes]
-            operations: list[Operation] = []
-            for resource, values in decided:
-                if not isinstance(values, Refusal):
-                    exists = await self._store.get(config_path(resource)) is not None
-                    operations.append(writes.configuration(resource, values, exists=exists))
-            failure = None
-            if operations and not validate_only:
-                failure = await self._write(
-                    term, [operations], changed=[operation.path for operation in operations]
-                )
-            return [values if isinstance(values, Refusal) else failure for _, values in decided]
-
-    async def _update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool) -> Refusal | None:
-        async with self._turn:
-            term, image = self._office.term, self._follower.image
-            if term is None:
-                return NOT_CONTROLLER
-            levels = decide_features(image.features, updates)
-            if isinstance(levels, Refusal):
-                return levels
-            if validate_only or levels == image.features:
-                return None
-            data = payloads.encode_features(levels)
-            exists = await self._store.get(layout.FEATURES) is not None
-            change = Set(layout.FEATURES, data) if exists else Create(layout.FEATURES, data)
-            return await self._write(term, [[change]], changed=[layout.FEATURES])
-
-    def _random_start(self) -> int:
-        return self._random.randrange(2**16)
-
-    async def _write(
-        self, term: Term, plans: Iterable[Sequence[Operation]], *, changed: Iterable[str]
-    ) -> Refusal | None:
-        """Carry out all of it, or say why none of it was written."""
-        operations = [operation for plan in plans for operation in plan]
-        try:
-            await self._store.multi([term.check, *operations])
-        except StoreWriteError as error:
-            _logger.error("%s", error)
-            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-        except BadVersionError:
-            # Nothing but the term is checked for its version: another controller serves the next one.
-            self._office.resign()
-            return NOT_CONTROLLER
-        await self._follower.refresh(changed)
-        return None
+    def _look_again_after(self, refusal: Refusal | None) -> None:
+        if refusal is not None and refusal is not NOT_CONTROLLER:
+            _logger.warning("Some partitions have not got their leaders: %s", refusal.message)
+            loop = asyncio.get_running_loop()
+            self._again = loop.call_later(_SETTLE_AGAIN_S, self._settle_soon)

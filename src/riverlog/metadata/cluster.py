@@ -65,6 +65,11 @@ async def register_broker(
     await store.multi(operations)
 
 
+async def deleted_topics(store: MetadataStore) -> frozenset[UUID]:
+    """The topics that are known to be gone, so that their logs may go as well."""
+    return frozenset(map(payloads.parse_uuid, await store.children(layout.DELETED_TOPICS)))
+
+
 async def _create_missing(store: MetadataStore, wanted: Mapping[str, bytes]) -> None:
     """In one step, since each costs a sync of the disk. Looks again when another node came first, or when it
     is not known whether the step was made."""

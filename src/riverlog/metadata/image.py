@@ -39,6 +39,8 @@ class PartitionImage(NamedTuple):
     leader: NodeId | None
     leader_epoch: LeaderEpoch
     partition_epoch: int
+    leader_broker_epoch: int | None = None
+    """The epoch under which the leader was registered when it was elected; it leads under no other."""
 
 
 class TopicImage(NamedTuple):
@@ -52,6 +54,8 @@ class BrokerImage(NamedTuple):
     endpoints: Mapping[str, Address]
     """Advertised address by listener name."""
     rack: str | None = None
+    epoch: int = 0
+    """Another one for each registration."""
 
 
 NO_CONFIG: Mapping[str, str] = {}

@@ -184,7 +184,8 @@ class ImageBuilder:
             self._brokers.drop(node_id)
             return
         registered = payloads.decode_broker(path, node.data)
-        self._brokers.put(node_id, BrokerImage(node_id, registered.endpoints, registered.rack))
+        broker = BrokerImage(node_id, registered.endpoints, registered.rack, node.created)
+        self._brokers.put(node_id, broker)
 
     def _apply_config(self, path: str, resource: ConfigResource, node: Versioned | None) -> None:
         values = payloads.decode_config(path, node.data) if node else {}
@@ -233,6 +234,13 @@ class ImageBuilder:
         found = self._shared.get(key)
         if found is None:
             state = payloads.decode_partition(path, node.data)
-            found = PartitionImage(replicas, state.isr, state.leader, state.leader_epoch, node.version)
+            found = PartitionImage(
+                replicas,
+                state.isr,
+                state.leader,
+                state.leader_epoch,
+                node.version,
+                state.leader_broker_epoch,
+            )
             self._shared[key] = found
         return found

@@ -17,6 +17,9 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+TOPICS_TO_DELETE: Final = "/admin/delete_topics"
+DELETED_TOPICS: Final = "/riverlog/deleted"
+"""The ids of topics that are gone, for brokers that were away when they went."""
 FEATURES: Final = "/feature"
 """Not there until a level is changed."""
 
@@ -36,8 +39,10 @@ PERSISTENT: Final = (
     "/config/users",
     "/config/ips",
     "/admin",
-    "/admin/delete_topics",
+    TOPICS_TO_DELETE,
     "/cluster",
+    "/riverlog",
+    DELETED_TOPICS,
 )
 """Nodes that always exist, parents first."""
 
@@ -60,6 +65,14 @@ def partition(name: str, index: int) -> str:
 
 def partition_state(name: str, index: int) -> str:
     return f"{TOPICS}/{name}/partitions/{index}/state"
+
+
+def topic_to_delete(name: str) -> str:
+    return f"{TOPICS_TO_DELETE}/{name}"
+
+
+def deleted_topic(topic_id: str) -> str:
+    return f"{DELETED_TOPICS}/{topic_id}"
 
 
 def parent(path: str) -> str:

@@ -35,6 +35,8 @@ class PartitionNode(NamedTuple):
     leader_epoch: LeaderEpoch
     isr: tuple[NodeId, ...]
     controller_epoch: int
+    leader_broker_epoch: int | None = None
+    """Of the leader's registration, where there are several brokers; a field that Kafka does not know."""
 
 
 class BrokerNode(NamedTuple):
@@ -66,16 +68,21 @@ def decode_topic(path: str, data: bytes) -> TopicNode:
         raise _malformed(path, error) from error
 
 
+def encode_deleted_topic(name: str) -> bytes:
+    return _encode({"version": 1, "topic": name})
+
+
 def encode_partition(node: PartitionNode) -> bytes:
-    return _encode(
-        {
-            "controller_epoch": node.controller_epoch,
-            "leader": -1 if node.leader is None else node.leader,
-            "version": 1,
-            "leader_epoch": node.leader_epoch,
-            "isr": list(node.isr),
-        }
-    )
+    fields: dict[str, object] = {
+        "controller_epoch": node.controller_epoch,
+        "leader": -1 if node.leader is None else node.leader,
+        "version": 1,
+        "leader_epoch": node.leader_epoch,
+        "isr": list(node.isr),
+    }
+    if node.leader_broker_epoch is not None:
+        fields["leader_broker_epoch"] = node.leader_broker_epoch
+    return _encode(fields)
 
 
 def decode_partition(path: str, data: bytes) -> PartitionNode:
@@ -87,6 +94,7 @@ def decode_partition(path: str, data: bytes) -> PartitionNode:
             fields["leader_epoch"],
             tuple(map(NodeId, fields["isr"])),
             fields["controller_epoch"],
+            fields.get("leader_broker_epoch"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error

@@ -177,11 +177,21 @@ class Node:
         store = await self._prepare_store(logs)
         self._follower = follower = MetadataFollower(store)
         self._stack.push_async_callback(follower.close)
-        replicas = ReplicaSet(self.config.node_id, directories, flusher, self._live_config.log_config)
+        replicas = ReplicaSet(
+            self.config.node_id,
+            directories,
+            flusher,
+            self._live_config.log_config,
+            is_alone=self._is_metadata_own,
+        )
         follower.subscribe(replicas.apply)
         await follower.start()
         set_strays_aside(
-            directories.online, follower.image, self.config.node_id, accept_many=self.config.accept_strays
+            directories.online,
+            follower.image,
+            self.config.node_id,
+            accept_many=self.config.accept_strays,
+            deleted=await cluster.deleted_topics(store),
         )
         directories.note_missing()
         has_open_transactions = await directories.recover()
@@ -286,6 +296,7 @@ class Node:
             new_id=self._new_id,
             random=self._random,
             wall_ms=self._clock.wall_ms,
+            is_alone=self._is_metadata_own,
         )
         self._stack.push_async_callback(controller.close)
         turn, cold_reader = LoopTurn(), ColdReader(self._executor("cold-read", _COLD_READ_THREADS))

@@ -47,11 +47,17 @@ class ReplicaSet:
         logs: Logs,
         flusher: Flusher,
         log_config: Callable[[ClusterImage, str], LogConfig],
+        *,
+        is_alone: bool = True,
     ) -> None:
+        """`is_alone`: no other broker could have led in this one's absence, so that it leads what it led
+        before a restart. Otherwise it takes a partition only from a controller that knows of its present
+        registration."""
         self.node_id = node_id
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
+        self._is_alone = is_alone
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._is_closed = False
@@ -98,6 +104,15 @@ class ReplicaSet:
                 self._follow(name, change)
         if delta.configs:
             self._update_configs(delta)
+        if delta.old.brokers.get(self.node_id) != delta.new.brokers.get(self.node_id):
+            self._take_roles()
+
+    def _take_roles(self) -> None:
+        """Look at all partitions again: this broker is registered anew, or not any more."""
+        for topic, index in list(self._partitions):
+            image = self._image.partition(topic, index)
+            if image is not None:
+                self._follow(topic, PartitionChange(index, image, image))
 
     def _open(self, topic: str, index: int) -> Partition | ErrorCode:
         image = self._image.partition(topic, index)
@@ -119,9 +134,16 @@ class ReplicaSet:
         return partition
 
     def _role(self, image: PartitionImage) -> Role:
-        if image.leader == self.node_id:
+        if image.leader != self.node_id:
+            return Follower(image.leader_epoch, image.leader)
+        if self._is_alone or self._is_elected(image):
             return Leader(image.leader_epoch)
-        return Follower(image.leader_epoch, image.leader)
+        return Follower(image.leader_epoch, None)
+
+    def _is_elected(self, image: PartitionImage) -> bool:
+        """Whether this broker became the leader since it is registered as it is now."""
+        me = self._image.brokers.get(self.node_id)
+        return me is not None and me.epoch == image.leader_broker_epoch
 
     def _in_sync(self, image: PartitionImage) -> InSyncReplicas:
         return InSyncReplicas(self.node_id, image.isr, image.replicas)

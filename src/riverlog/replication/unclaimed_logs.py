@@ -1,10 +1,11 @@
 """Logs that no partition of this node claims at a start: moved aside, where nobody serves or deletes them.
 
-`metadata.strays` decides which they are; here they are looked for in the data directories. How they are kept
-is `storage.directory.strays`.
+Only those of a topic that is known to have been deleted, while this node was away, are deleted as well: the
+metadata names the ids. `metadata.strays` decides which logs are unclaimed; here they are looked for in the
+data directories. How they are kept is `storage.directory.strays`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
@@ -15,14 +16,24 @@ from riverlog.storage.directory.log_directory import LogDirectory
 
 
 def set_strays_aside(
-    directories: Sequence[LogDirectory], image: ClusterImage, node_id: NodeId, *, accept_many: bool
+    directories: Sequence[LogDirectory],
+    image: ClusterImage,
+    node_id: NodeId,
+    *,
+    accept_many: bool,
+    deleted: Collection[UUID] = (),
 ) -> None:
-    """Raises `FormatError`, and moves nothing, when they are so many that the metadata must be wrong."""
-    found = [
+    """Raises `FormatError`, and moves nothing, when they are so many that the metadata must be wrong.
+    `deleted` are topics whose logs are not strays."""
+    unclaimed = [
         (directory, stray)
         for directory in directories
         for stray in stray_logs(image, node_id, _identified(directory, image))
     ]
+    gone = [
+        (directory, log) for directory, log in unclaimed if deleted and _topic_id(directory, log) in deleted
+    ]
+    found = [each for each in unclaimed if each not in gone]
     strays = [stray for _, stray in found]
     log_count = sum(map(len, directories))
     if are_too_many(strays, log_count) and not accept_many:
@@ -34,6 +45,8 @@ def set_strays_aside(
         )
     for directory, stray in found:
         directory.set_aside(stray)
+    for directory, log in gone:
+        directory.delete(log)
 
 
 def _identified(directory: LogDirectory, image: ClusterImage) -> Iterator[tuple[TopicPartition, UUID | None]]:

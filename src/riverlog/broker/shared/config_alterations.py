@@ -10,8 +10,8 @@ from typing import NamedTuple
 from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.controller.client import ControllerClient
 from riverlog.controller.configs import decide_config, decide_resource
-from riverlog.controller.controller import ConfigChange
 from riverlog.controller.decisions import Refusal
+from riverlog.controller.setting_changes import ConfigChange
 from riverlog.metadata.image import ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config.alter import Change, refused_at_sight
 from riverlog.model.config.effective import BrokerLayers

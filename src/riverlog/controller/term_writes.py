@@ -1,0 +1,78 @@
+"""The writes of a controller: each checks that its term is not over, and none is of unknown outcome.
+
+What keeps a write from being made is a `Refusal`. A term that has been followed by another, or whose session
+is lost, ends here. Not here: what is written.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from riverlog.controller.candidacy import Term
+from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
+from riverlog.controller.office import Office
+from riverlog.metadata import layout
+from riverlog.metadata.outcomes import write_multi
+from riverlog.model.errors import ErrorCode
+from riverlog.model.metadata_store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    SessionLostError,
+    StoreWriteError,
+    UnreachableError,
+)
+
+_logger = logging.getLogger(__name__)
+_IN_FLIGHT_MAX: Final = 64
+
+
+class TermWrites:
+    def __init__(self, store: MetadataStore, office: Office) -> None:
+        self._store = store
+        self._office = office
+
+    async def write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
+        """Carry out all of it in one step, or say why none of it was written."""
+        try:
+            await write_multi(self._store, [term.check, *operations])
+        except UnreachableError as error:
+            return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(error))
+        except StoreWriteError as error:
+            _logger.error("%s", error)
+            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        except SessionLostError:
+            self._office.resign()
+            return NOT_CONTROLLER
+        except (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError) as error:
+            return await self._contradicted(term, error)
+        return None
+
+    async def write_each(self, term: Term, pieces: Sequence[Sequence[Operation]]) -> list[Refusal | None]:
+        """Carry out each by itself, several at a time. One that is refused leaves the others as they are,
+        unless the term is over."""
+        outcomes: list[Refusal | None] = []
+        for start in range(0, len(pieces), _IN_FLIGHT_MAX):
+            some = pieces[start : start + _IN_FLIGHT_MAX]
+            if NOT_CONTROLLER in outcomes:
+                outcomes += [NOT_CONTROLLER] * len(some)
+            else:
+                outcomes += await asyncio.gather(*(self.write(term, piece) for piece in some))
+        return outcomes
+
+    async def _contradicted(self, term: Term, error: Exception) -> Refusal:
+        """The store is not as the decision took it to be: by a later controller, or by hand."""
+        try:
+            node = await self._store.get(layout.CONTROLLER_EPOCH)
+        except SessionLostError:
+            node = None
+        if node is None or node.version != term.version:
+            self._office.resign()
+            return NOT_CONTROLLER
+        return Refusal(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata was changed by somebody else ({error}) Try again."
+        )

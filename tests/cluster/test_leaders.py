@@ -1,0 +1,107 @@
+"""Who leads when brokers come and go, and what becomes of logs whose topic was deleted meanwhile."""
+
+import os
+
+from riverlog.controller.deletion import TopicToDelete
+from riverlog.controller.topics import NewTopic
+from riverlog.metadata.image import ClusterImage, PartitionImage
+from riverlog.model.ids import NodeId
+from riverlog.replication.roles import Leader
+from tests.cluster.nodes import ClusterNode, NodeCluster, run
+
+
+def partitions_of(image: ClusterImage, node_id: int, topic: str = "t") -> list[PartitionImage]:
+    found = image.topics.get(topic)
+    return [] if found is None else [each for each in found.partitions if each.replicas == (NodeId(node_id),)]
+
+
+def leads(broker: ClusterNode, topic: str = "t") -> list[int]:
+    """The partitions for which this broker takes writes."""
+    image = broker.image.topics[topic]
+    found = ((index, broker.replicas.find(topic, index)) for index in range(len(image.partitions)))
+    return [index for index, each in found if isinstance(getattr(each, "role", None), Leader)]
+
+
+async def make_topic(cluster: NodeCluster, partitions: int = 6, topic: str = "t") -> None:
+    await cluster.controller.node.controller.create_topics([NewTopic(topic, partitions, 1)])
+    await cluster.until_all_see(lambda image: topic in image.topics)
+
+
+def test_the_partitions_of_a_topic_are_led_by_all_brokers() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        led = {broker.node_id: leads(broker) for broker in cluster.alive}
+        assert sorted(index for indexes in led.values() for index in indexes) == list(range(6))
+        assert {len(indexes) for indexes in led.values()} == {2}
+
+    run(scenario)
+
+
+def test_a_broker_that_comes_back_leads_its_partitions_under_the_next_epoch() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        victim = cluster.others[0]
+        before = leads(victim)
+        await victim.kill()
+        await cluster.until_all_see(
+            lambda image: {each.leader for each in partitions_of(image, victim.node_id)} == {None}
+        )
+        assert {each.isr for each in partitions_of(cluster.alive[0].image, victim.node_id)} == {
+            (victim.node_id,)
+        }
+        await victim.start()
+        await cluster.until_all_see(
+            lambda image: (
+                {(each.leader, each.leader_epoch) for each in partitions_of(image, victim.node_id)}
+                == {(victim.node_id, 2)}
+            )
+        )
+        await cluster.until(lambda: leads(victim) == before)
+
+    run(scenario)
+
+
+def test_the_controller_is_killed_and_its_partitions_come_back_with_it() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        victim = cluster.controller
+        await victim.kill()
+        await cluster.until_all_see(
+            lambda image: {each.leader for each in partitions_of(image, victim.node_id)} == {None}
+        )
+        await victim.start()
+        await cluster.until_all_see(
+            lambda image: {each.leader for each in partitions_of(image, victim.node_id)} == {victim.node_id}
+        )
+
+    run(scenario)
+
+
+def test_all_brokers_come_back_after_all_were_killed() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        for broker in cluster.alive:
+            await broker.kill()
+        for broker in cluster.brokers.values():
+            await broker.start()
+        await cluster.until(lambda: sum(len(leads(broker)) for broker in cluster.alive) == 6)
+
+    run(scenario)
+
+
+def test_a_topic_that_was_deleted_while_its_broker_was_away_is_known_as_deleted() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        await make_topic(cluster, topic="kept")
+        victim = cluster.others[0]
+        indexes = leads(victim)  # Asking makes their logs.
+        await victim.kill()
+        await cluster.controller.node.controller.delete_topics([TopicToDelete("t")])
+        await victim.start()
+        await cluster.until_all_see(lambda image: "t" not in image.topics)
+        assert indexes
+        names = os.listdir(victim.directory)
+        assert not [name for name in names if name.startswith("t-") and not name.endswith("-delete")]
+        assert not [name for name in names if name.endswith("-stray")]
+
+    run(scenario)

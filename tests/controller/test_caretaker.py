@@ -1,0 +1,133 @@
+"""Large topics in pieces, what a controller left half done, and elections that others contradict."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from riverlog.controller import writes
+from riverlog.controller.added_partitions import AddedPartitions
+from riverlog.controller.deletion import TopicToDelete
+from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.metadata import layout, payloads
+from riverlog.metadata.image import PartitionImage
+from riverlog.metadata.payloads import uuid_text
+from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.metadata_store import Create, Set
+from riverlog.testing.simulated_store import SimulatedEnsemble
+from tests.metadata.cluster_parts import Parts, running
+
+LARGE = 1300
+
+
+def run(scenario: Callable[[SimulatedEnsemble], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await scenario(SimulatedEnsemble())
+
+    asyncio.run(main())
+
+
+def leaderless(parts: Parts) -> int:
+    return sum(
+        partition.leader is None
+        for topic in parts.follower.image.topics.values()
+        for partition in topic.partitions
+    )
+
+
+def test_a_large_topic_is_made_grown_and_deleted_in_pieces() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=3) as parts:
+            before = set(await parts.store.tree("/"))
+            [plan] = await parts.controller.create_topics([NewTopic("t", LARGE)])
+            assert isinstance(plan, TopicPlan)
+            assert len(parts.follower.image.topics["t"].partitions) == LARGE
+            assert leaderless(parts) == 0
+            await parts.controller.create_partitions([AddedPartitions("t", 2 * LARGE)])
+            assert len(parts.follower.image.topics["t"].partitions) == 2 * LARGE
+            assert leaderless(parts) == 0
+            [deletion] = await parts.controller.delete_topics([TopicToDelete("t")])
+            assert deletion.refusal is None
+            left = set(await parts.store.tree("/")) - before
+            assert left == {layout.deleted_topic(uuid_text(plan.topic_id))}
+
+    run(scenario)
+
+
+def test_no_write_has_more_states_than_a_store_takes() -> None:
+    state = [
+        Create("/brokers/topics/t/partitions/1"),
+        Create("/brokers/topics/t/partitions/1/state", b"x" * 90),
+    ]
+    pieces = list(writes.in_pieces([state] * 1300, 1024 * 1024))
+    assert [len(piece) // 2 for piece in pieces] == [500, 500, 300]
+    assert all(len(piece) == 2 for piece in writes.in_pieces([state] * 3, 300))
+
+
+def test_a_new_controller_makes_the_states_that_a_topic_lacks() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect()) as parts:
+            [plan] = await parts.controller.create_topics([NewTopic("t", 3)], validate_only=True)
+            assert isinstance(plan, TopicPlan)
+            await parts.store.multi(writes.beginning(plan))
+        async with running(ensemble.connect()) as parts:
+            assert leaderless(parts) == 0
+            assert len(parts.follower.image.topics["t"].partitions) == 3
+
+    run(scenario)
+
+
+def test_a_new_controller_finishes_a_deletion() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect()) as parts:
+            await parts.controller.create_topics([NewTopic("t", 3), NewTopic("u")])
+            await parts.store.multi([writes.mark_to_delete("t")])
+            await parts.store.delete(layout.partition_state("t", 1))
+        async with running(ensemble.connect()) as parts:
+            assert set(parts.follower.image.topics) == {"u"}
+            assert await parts.store.children(layout.TOPICS_TO_DELETE) == []
+
+    run(scenario)
+
+
+def test_a_broker_that_goes_takes_its_leaders_and_brings_them_back_under_the_next_epoch() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", 4)])
+            data = await parts.store.get(layout.broker(2))
+            assert data is not None
+            await parts.store.delete(layout.broker(2))
+            await seen(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(None, 1)})
+            assert {each.isr for each in of_two(parts)} == {(NodeId(2),)}
+            await parts.store.create(layout.broker(2), data.data, ephemeral=True)
+            await seen(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(2, 2)})
+
+    run(scenario)
+
+
+def test_an_election_that_is_contradicted_is_decided_again() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", 2)])
+            index = next(
+                i for i, p in enumerate(parts.follower.image.topics["t"].partitions) if p.leader == 2
+            )
+            state = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, 5)
+            ensemble.watch_delay_s = 0.05
+            await parts.store.delete(layout.broker(2))
+            await parts.store.multi(
+                [Set(layout.partition_state("t", index), payloads.encode_partition(state))]
+            )
+            await seen(lambda: parts.follower.image.topics["t"].partitions[index].leader is None)
+            assert parts.follower.image.topics["t"].partitions[index].leader_epoch == 10
+
+    run(scenario)
+
+
+def of_two(parts: Parts) -> list[PartitionImage]:
+    return [each for each in parts.follower.image.topics["t"].partitions if each.replicas == (NodeId(2),)]
+
+
+async def seen(condition: Callable[[], bool]) -> None:
+    deadline = asyncio.get_running_loop().time() + 20
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.001)
