@@ -124,7 +124,7 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(arguments: dict[str, o
         ("num.io.threads=8", "is a setting of Apache Kafka that has no effect here"),
         ("num.replica.fetchers=8", "has no effect yet"),
         ("process.roles=broker", "is a setting of Apache Kafka that has no effect here"),
-        ("zookeeper.connect=a:2181", "clusters on ZooKeeper"),
+        ("zookeeper.set.acl=true", "ways to ZooKeeper"),
         ("log.message.format.version=2.8", "is not needed"),
         ("rsm.config.bucket=x", "Java plugin"),
         ("listener.name.a.plain.sasl.jaas.config=x", "has no effect yet"),

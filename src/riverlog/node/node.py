@@ -27,12 +27,10 @@ from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
 from riverlog.metadata.delta import ImageDelta
-from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.payloads import parse_uuid
 from riverlog.metadata.producer_ids import ProducerIds
-from riverlog.metadata.shared.store import SharedStore
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
@@ -51,6 +49,7 @@ from riverlog.node.listeners import Listeners
 from riverlog.node.live_config import LiveConfig
 from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.peer_brokers import peers_of
+from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.system_clock import SystemClock
 from riverlog.node.threads import thread_executor
 from riverlog.replication.log_moves import LogMoves
@@ -107,7 +106,7 @@ class Node:
         self._network = network or _network(settings, self.config)
         self._make_door = door
         self._open_store = open_store or self._open_configured_store
-        self._is_metadata_own = open_store is None and self.config.shared_metadata_dir is None
+        self._is_metadata_own = open_store is None and not is_shared(self.config)
         self._random = random or Random()
         self._new_id = new_id
         self._new_executor = new_executor
@@ -273,10 +272,7 @@ class Node:
         return store
 
     async def _open_configured_store(self, directory: str) -> MetadataStore:
-        thread, shared = self._executor("metadata", 1), self.config.shared_metadata_dir
-        if shared is None:
-            return await EmbeddedStore.open(f"{directory}/{FILE_NAME}", thread)
-        return await SharedStore.open(shared, thread)
+        return await open_configured_store(self.config, directory, self._executor("metadata", 1))
 
     async def _serve(
         self,

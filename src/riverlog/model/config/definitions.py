@@ -25,12 +25,14 @@ from riverlog.model.config.keys import (
     share_groups,
     topic,
     transactions,
+    zookeeper,
 )
 from riverlog.model.config.table import Key, read_table
 
 BROKER_THEMES: Mapping[str, Mapping[str, Key]] = {
     "Riverlog": read_table(riverlog.TABLE),
     "Node and cluster": read_table(cluster.TABLE),
+    "ZooKeeper": read_table(zookeeper.TABLE),
     "Listeners and connections": read_table(network.TABLE),
     "Logs and topics": read_table(log.TABLE),
     "Transactions": read_table(transactions.TABLE),

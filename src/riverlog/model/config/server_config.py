@@ -61,6 +61,10 @@ class ServerConfig:
 
     accept_strays: bool = False
     shared_metadata_dir: str | None = None
+    zookeeper_connect: str | None = None
+    zookeeper_session_timeout_ms: int = 9_000
+    zookeeper_connection_timeout_ms: int | None = None
+    """None: a start waits for ZooKeeper without a limit."""
     """Where the brokers of this host share their metadata; None: this one has its own."""
     open_files_max: int | None = None
     """Segment and index files kept open at once; None takes a share of the process's limit."""
@@ -127,6 +131,9 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "open_files_max": "riverlog.open.files.max",
     "accept_strays": "riverlog.strays.accept",
     "shared_metadata_dir": "riverlog.shared.metadata.dir",
+    "zookeeper_connect": "zookeeper.connect",
+    "zookeeper_session_timeout_ms": "zookeeper.session.timeout.ms",
+    "zookeeper_connection_timeout_ms": "zookeeper.connection.timeout.ms",
     "retention_check_interval_ms": "log.retention.check.interval.ms",
     "flush_scheduler_interval_ms": "log.flush.scheduler.interval.ms",
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",

@@ -1,17 +1,15 @@
 """Keys that Kafka 3 knew and Kafka 4 does not. A file that still has them loads, with a word about each."""
 
-_ZOOKEEPER = "is for clusters on ZooKeeper, which this version does not join yet"
+_ZOOKEEPER = "has no effect: of the ways to ZooKeeper, the plain one is there"
+_MIGRATION = "is not needed: clusters on ZooKeeper stay there"
 _INTER_BROKER = "spoke of versions that are no longer negotiated; remove it"
 _FORMAT = "is not needed: records are always kept in the current format; remove it"
 
 REMOVED = {
-    "zookeeper.connect": _ZOOKEEPER,
-    "zookeeper.connection.timeout.ms": _ZOOKEEPER,
-    "zookeeper.session.timeout.ms": _ZOOKEEPER,
     "zookeeper.set.acl": _ZOOKEEPER,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
-    "zookeeper.metadata.migration.enable": _ZOOKEEPER,
-    "zookeeper.metadata.migration.min.batch.size": _ZOOKEEPER,
+    "zookeeper.metadata.migration.enable": _MIGRATION,
+    "zookeeper.metadata.migration.min.batch.size": _MIGRATION,
     "zookeeper.ssl.client.enable": _ZOOKEEPER,
     "zookeeper.clientCnxnSocket": _ZOOKEEPER,
     "zookeeper.ssl.keystore.location": _ZOOKEEPER,
@@ -26,7 +24,7 @@ REMOVED = {
     "zookeeper.ssl.endpoint.identification.algorithm": _ZOOKEEPER,
     "zookeeper.ssl.crl.enable": _ZOOKEEPER,
     "zookeeper.ssl.ocsp.enable": _ZOOKEEPER,
-    "control.plane.listener.name": _ZOOKEEPER,
+    "control.plane.listener.name": "is not needed: brokers ask each other at inter.broker.listener.name",
     "broker.id.generation.enable": "no longer exists: set node.id",
     "reserved.broker.max.id": "no longer exists: set node.id",
     "inter.broker.protocol.version": _INTER_BROKER,
