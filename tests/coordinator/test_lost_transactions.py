@@ -1,13 +1,17 @@
 """What is open in a partition and unknown to the coordinator is aborted at a start; all else is left."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
+from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
 from riverlog.coordinator.transactions.lost import is_known
+from riverlog.coordinator.transactions.markers import Marker, MarkerWritten
 from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2, Transaction
 from riverlog.metadata.image import ClusterImage
+from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId, ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from tests.coordinator.hosting import image, run_virtually
@@ -67,6 +71,38 @@ def test_nothing_is_aborted_by_a_broker_that_does_not_lead_the_whole_transaction
         stack._produce(HERE, LOST, 1)
         await stack.transactions.load_all([HERE])
         assert len(stack.partition(HERE).log.producers.open_transactions()) == 1
+        await stack.close()
+
+    run_virtually(check)
+
+
+def test_a_transaction_that_begins_meanwhile_is_left_open() -> None:
+    async def check() -> None:
+        stack = _stack()
+        await stack.start()
+        me = await stack.take_over()
+        also_here = PARTITIONS[1]
+        for partition in (HERE, also_here):
+            stack._produce(partition, LOST, 1)
+        transactions, write = stack.transactions, LocalMarkerWriter.write
+
+        async def begin_another(marker: MarkerWritten) -> ErrorCode | None:
+            added = transactions.add_partitions(NAME, me, [also_here], client_version=VERSION_2)
+            assert await added is None
+            stack._produce(also_here, me, 2)
+            return await marker
+
+        def write_slowly(
+            writer: LocalMarkerWriter, at: TopicPartition, marker: Marker, *, may_be_written: bool
+        ) -> MarkerWritten:
+            written = write(writer, at, marker, may_be_written=may_be_written)
+            return asyncio.ensure_future(begin_another(written)) if at == HERE else written
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LocalMarkerWriter, "write", write_slowly)
+            await transactions.load_all([HERE, also_here])
+        still_open = stack.partition(also_here).log.producers.open_transactions()
+        assert [producer_id for producer_id, _ in still_open] == [me.producer_id]
         await stack.close()
 
     run_virtually(check)

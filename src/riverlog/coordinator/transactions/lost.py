@@ -59,16 +59,14 @@ class LostTransactions:
         """Abort what is lost in these partitions; return when none is left. Call when all is loaded."""
         left = [each for each in partitions if self._open_in(each)]
         while left:
-            shards = self._runtime.every_shard()
-            if shards is None:
+            if self._runtime.every_shard() is None:
                 _logger.warning(
                     "transactions are open in %s after a crash; this broker does not lead the whole "
                     "transaction log and cannot tell whether they are lost",
                     ", ".join(map(str, left)),
                 )
                 return
-            known = [transaction for shard in shards for transaction in shard]
-            left = [each for each in left if not await self._end_in(each, known)]
+            left = [each for each in left if not await self._end_in(each)]
             if left:
                 await asyncio.sleep(_PAUSE_S)
 
@@ -86,17 +84,24 @@ class LostTransactions:
             for producer_id, entry in partition.log.producers.open_transactions()
         ]
 
-    async def _end_in(self, at: TopicPartition, known: Sequence[Transaction]) -> bool:
+    def _lost_in(self, at: TopicPartition) -> list[Marker] | None:
+        """Decided at one moment: a transaction that begins a turn later is known to its coordinator before
+        its first batch stands here. None when this node cannot tell."""
+        shards = self._runtime.every_shard()
+        if shards is None:
+            return None
+        known = [transaction for shard in shards for transaction in shard]
+        return [marker for marker in self._open_in(at) if not is_known(known, at, marker.producer)]
+
+    async def _end_in(self, at: TopicPartition) -> bool:
         """Whether nothing lost is open there any more."""
-        is_done = True
-        for marker in self._open_in(at):
-            if is_known(known, at, marker.producer):
-                continue
-            error = await self._writer.write(at, marker, may_be_written=False)
-            is_done = is_done and error is None
-            if error is None:
-                what = (
-                    "%s: a transaction of producer %d was lost with the end of the transaction log; aborted"
-                )
-                _logger.warning(what, at, marker.producer.producer_id)
-        return is_done
+        while lost := self._lost_in(at):
+            marker = lost[0]
+            if await self._writer.write(at, marker, may_be_written=False) is not None:
+                return False
+            _logger.warning(
+                "%s: a transaction of producer %d was lost with the end of the transaction log; aborted",
+                at,
+                marker.producer.producer_id,
+            )
+        return lost is not None
