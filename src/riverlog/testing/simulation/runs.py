@@ -52,6 +52,7 @@ def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
     begun = time.process_time()
     outcome = Outcome(case.seed)
     gc.collect()
+    gc.freeze()  # What is left are modules and tables: the next run need not look at them again.
     with World(case.seed, quality=LinkQuality(**case.links)) as world:  # type: ignore[arg-type]
         if trace is not None:
             world.trace.write_to(trace, case.seed)

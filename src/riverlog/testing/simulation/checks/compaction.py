@@ -5,50 +5,54 @@ A record that a power cut took may have made older ones superfluous before, so i
 """
 
 from riverlog.records.record import records_of
-from riverlog.testing.simulation.checks.ledger import CommittedBatch, Ledger, PartitionLedger
+from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
 from riverlog.testing.simulation.checks.log_files import batches
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
+
+_Keyed = list[tuple[int, bytes, bool]]
+"""Offset, key, and whether there is a value."""
 
 
 class CompactionCheck:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._read: dict[bytes, _Keyed] = {}
+        """What batches hold: the same ones are looked at again and again."""
 
     def compare(self, node: SimulatedNode, parts: ObservedNode) -> None:
         for ledger in self._ledger.partitions.values():
             topic = parts.image.topics.get(ledger.topic)
             if ledger.is_compacted and topic is not None and topic.topic_id == ledger.topic_id:
                 for directory in parts.log_directories_of(ledger.topic, ledger.index):
-                    _compare(ledger, node, directory)
+                    self._compare(ledger, node, directory)
 
+    def _compare(self, ledger: PartitionLedger, node: SimulatedNode, directory: str) -> None:
+        found = {
+            (offset, key)
+            for header, data in batches(node.disk, directory)
+            if not header.is_control
+            for offset, key, _ in self._keyed(data)
+        }
+        lost = {
+            key for batch in ledger.lost if not batch.header.is_control for _, key, _ in self._keyed(batch.data)
+        }
+        newest: dict[bytes, tuple[int, bool]] = {}
+        for header, data in ledger.batches:
+            if header.is_control or (header.is_transactional and not ledger.fate_of(header)):
+                continue
+            for offset, key, has_value in self._keyed(data):
+                newest[key] = (offset, has_value)
+        for key, (offset, has_value) in newest.items():
+            if has_value and offset >= ledger.start and key not in lost and (offset, key) not in found:
+                raise Violation("I11", f"{ledger}: the newest record of {key!r}, at {offset}, is gone")
 
-def _compare(ledger: PartitionLedger, node: SimulatedNode, directory: str) -> None:
-    found = {
-        (record.offset, bytes(record.key))
-        for header, data in batches(node.disk, directory)
-        if not header.is_control
-        for record in records_of(data)
-        if record.key is not None
-    }
-    lost = {key for batch in ledger.lost for _, key, _ in _keyed(batch)}
-    newest: dict[bytes, tuple[int, bool]] = {}
-    for batch in ledger.batches:
-        header = batch.header
-        if header.is_transactional and not ledger.fate_of(header):
-            continue
-        for offset, key, has_value in _keyed(batch):
-            newest[key] = (offset, has_value)
-    for key, (offset, has_value) in newest.items():
-        if has_value and offset >= ledger.start and key not in lost and (offset, key) not in found:
-            raise Violation("I11", f"{ledger}: the newest record of {key!r}, at {offset}, is gone")
-
-
-def _keyed(batch: CommittedBatch) -> list[tuple[int, bytes, bool]]:
-    if batch.header.is_control:
-        return []
-    return [
-        (record.offset, bytes(record.key), record.value is not None)
-        for record in records_of(batch.data)
-        if record.key is not None
-    ]
+    def _keyed(self, data: bytes) -> _Keyed:
+        keyed = self._read.get(data)
+        if keyed is None:
+            keyed = self._read[data] = [
+                (record.offset, bytes(record.key), record.value is not None)
+                for record in records_of(data)
+                if record.key is not None
+            ]
+        return keyed

@@ -48,6 +48,8 @@ class NodeObserver:
         self._node, self._ledger, self._report, self._now_s = node, ledger, report, now_s
         self._quiet_s = _NOW_AND_THEN_S
         self._views: dict[tuple[UUID, int], PartitionView] = {}
+        self._seen: dict[Partition, PartitionView] = {}
+        """The same, by the partition itself: what most looks need."""
         self._lost_power = False
         self.on_look: list[Callable[[SimulatedNode, ObservedNode], None]] = []
         """Further checks, after the ledger has what is new."""
@@ -67,8 +69,16 @@ class NodeObserver:
 
     def look(self, parts: ObservedNode) -> None:
         try:
-            for partition in parts.replicas:
-                self._look_at(partition)
+            seen = self._seen
+            for partition in parts.replicas._partitions.values():
+                view, log = seen.get(partition), partition.log.state
+                if (
+                    view is None
+                    or view.bounds.log_end != log.log_end_offset
+                    or view.bounds.high_watermark != log.high_watermark
+                    or view.bounds.log_start != log.log_start_offset
+                ):
+                    self._look_at(partition)
             for check in self.on_look:
                 check(self._node, parts)
             if self._now_s() >= self._quiet_s:
@@ -98,17 +108,11 @@ class NodeObserver:
         self._lost_power = True
 
     def _look_at(self, partition: Partition) -> None:
+        """What has changed in it since the last look."""
         log = partition.log
-        view = self._views.get((partition.topic_id, partition.topic_partition[1])) or self._new_view(
-            partition
-        )
-        seen = view.bounds
-        if (
-            seen.log_end == log.log_end_offset
-            and seen.high_watermark == log.high_watermark
-            and seen.log_start == log.log_start_offset
-        ):
-            return
+        view = self._seen[partition] = self._views.get(
+            (partition.topic_id, partition.topic_partition[1])
+        ) or self._new_view(partition)
         bounds = Bounds(log.log_start_offset, log.last_stable_offset, log.high_watermark, log.log_end_offset)
         if not bounds[0] <= bounds[1] <= bounds[2] <= bounds[3]:
             raise Violation("I3", f"{view.ledger}: {bounds}")
@@ -145,6 +149,7 @@ class NodeObserver:
 
     def _check_recovered(self, node: SimulatedNode, parts: ObservedNode) -> None:
         self._views.clear()
+        self._seen.clear()
         for check in self.on_recovered:
             check(node, parts)
         lost_power, self._lost_power = self._lost_power, False
