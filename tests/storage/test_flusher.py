@@ -181,3 +181,25 @@ def test_a_partition_may_be_deleted_while_it_is_being_synced(tmp_path: Path) -> 
         directory.close()
 
     asyncio.run(scenario())
+
+
+def test_draining_waits_for_a_sync_that_begins_as_another_ends() -> None:
+    """Found by the simulator: the log was closed under the second sync."""
+
+    async def scenario() -> None:
+        log = open_log(SimulatedDisk())
+        flusher = Flusher(asyncio.get_running_loop(), executor=ThreadPoolExecutor(2))
+        append(log, batch(b"first"))
+        first = flusher.flush_to(log.sync, 1)
+        draining = asyncio.ensure_future(flusher.drain())
+        await asyncio.sleep(0)
+
+        def again(_: object) -> None:
+            append(log, batch(b"second"))
+            flusher.request(log.sync)
+
+        first.add_done_callback(again)
+        await draining
+        assert log.flushed_offset == 2
+
+    asyncio.run(scenario())

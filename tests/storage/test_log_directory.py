@@ -250,3 +250,33 @@ def test_the_size_of_a_partition_is_known_without_opening_it() -> None:
     directory = reopened(disk)
     assert directory.size_of(PARTITION) == size
     assert directory.opened() == []
+
+
+def test_a_topic_id_that_a_power_cut_has_torn_is_not_taken_for_damage_after_a_clean_shutdown() -> None:
+    """Found by the simulator: the partition answered with an error from the second start on."""
+    disk = SimulatedDisk()
+    with_records(disk)
+    disk.kill()
+    torn = disk.open(f"/data/{PARTITION}/partition.metadata")
+    torn.truncate(15)
+    torn.close()
+    directory = reopened(disk)
+    assert [log.topic_partition for log in directory.recover()] == [PARTITION]
+    directory.close()
+    directory = reopened(disk)
+    assert directory.was_clean
+    log = directory.get(PARTITION, TOPIC_ID)
+    assert log is not None
+    assert log.topic_id == TOPIC_ID
+
+
+def test_a_topic_id_that_a_power_cut_has_taken_is_written_when_the_log_is_used() -> None:
+    disk = SimulatedDisk()
+    with_records(disk)
+    disk.kill()
+    disk.unlink(f"/data/{PARTITION}/partition.metadata")
+    directory = reopened(disk)
+    assert [log.topic_id for log in directory.recover()] == [None]
+    directory.get(PARTITION, TOPIC_ID)
+    directory.close()
+    assert reopened(disk).topic_id_of(PARTITION) == TOPIC_ID

@@ -102,7 +102,8 @@ class SimulatedEnsemble:
         self._last_session = 0
         self.last_transaction = 0
         self._given_up: dict[int, asyncio.TimerHandle] = {}
-        self._context = contextvars.copy_context()
+        self.context = contextvars.copy_context()
+        """Of what belongs to no process."""
 
     def connect(self, owner: str = "") -> "SimulatedStore":
         """A session; `owner` is the process it belongs to, for `end_sessions_of`."""
@@ -123,7 +124,7 @@ class SimulatedEnsemble:
         """Nothing more is heard of it: it ends after its time-out."""
         if self._gives_up and session in self._sessions and session not in self._given_up:
             self._given_up[session] = asyncio.get_running_loop().call_later(
-                self.session_timeout_s, self._end, session, context=self._context
+                self.session_timeout_s, self._end, session, context=self.context
             )
 
     def hear_of(self, session: int) -> bool:
@@ -329,7 +330,12 @@ class SimulatedStore:
         self._ensemble.miss(self.session)
 
     def hear_later(self, changed: Sequence[str], delay_s: float) -> None:
-        asyncio.get_running_loop().call_later(delay_s, self.hear, changed, context=self._context)
+        """On the way it is nobody's, so that a process that ends leaves nothing behind."""
+        asyncio.get_running_loop().call_later(delay_s, self._arrive, changed, context=self._ensemble.context)
+
+    def _arrive(self, changed: Sequence[str]) -> None:
+        if not self.is_closed:
+            asyncio.get_running_loop().call_soon(self.hear, changed, context=self._context)
 
     def hear(self, changed: Iterable[str]) -> None:
         if self._state is SessionState.CONNECTED:

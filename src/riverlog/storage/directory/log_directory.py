@@ -186,6 +186,9 @@ class LogDirectory:
             log = self._logs[name] = self._open(name, partition, topic_id)
             self._unrecovered.discard(name)
             self._created.discard(name)
+        elif log is not None and log.topic_id is None and topic_id is not None:
+            write_topic_id(self._disk, f"{self.path}/{name}", topic_id)
+            log.topic_id = topic_id
         return log
 
     def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:

@@ -40,10 +40,16 @@ def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | N
 
 
 def agree_on_topic_id(disk: Disk, directory: str, topic_id: UUID | None, *, clean: bool) -> UUID | None:
-    """The id on disk, which is written where there is none; an error where the cluster knows another."""
+    """The id on disk, which is written where there is none; an error where the cluster knows another.
+
+    A file that a crash has torn is removed when there is no id to write, since after a clean shutdown it
+    would be taken for damage.
+    """
     stored = read_topic_id(disk, directory, clean=clean)
     if stored is None and topic_id is not None:
         write_topic_id(disk, directory, topic_id)
+    elif stored is None and disk.exists(path := f"{directory}/{names.PARTITION_METADATA}"):
+        disk.unlink(path)
     elif stored is not None and topic_id is not None and stored != topic_id:
         raise StorageError(
             f"{directory} belongs to topic id {stored}, not {topic_id}: a topic of the same name was "

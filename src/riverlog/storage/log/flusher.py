@@ -53,8 +53,9 @@ class Flusher:
             self._start(log, waiting)
 
     async def drain(self) -> None:
-        """Wait until no sync is in progress."""
-        await self._idle.wait()
+        """Wait until no sync is in progress; one may begin between the end of another and this one's turn."""
+        while not self._idle.is_set():
+            await self._idle.wait()
 
     def _start(self, log: LogSync, waiting: _Waiting) -> None:
         waiting.is_asked_again = False

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.world import World
 
-_CLIENTS = "clients"
+_SKEW_MAX_MS: Final = 3_600_000
 
 
 class ScheduleError(Exception):
@@ -163,7 +163,9 @@ def _cold(scene: Scene, given: Mapping[str, Any]) -> None:
 
 
 def _clock_jump(scene: Scene, given: Mapping[str, Any]) -> None:
-    scene.node.clock.skew_ms += given["ms"]
+    """Not further than a broker allows records to be ahead of its clock, so that it may take them."""
+    skew_ms = scene.node.clock.skew_ms + given["ms"]
+    scene.node.clock.skew_ms = min(max(skew_ms, -_SKEW_MAX_MS), _SKEW_MAX_MS)
 
 
 def _clock_drift(scene: Scene, given: Mapping[str, Any]) -> None:

@@ -35,7 +35,10 @@ class CompactionCheck:
             for offset, key, _ in self._keyed(data)
         }
         lost = {
-            key for batch in ledger.lost if not batch.header.is_control for _, key, _ in self._keyed(batch.data)
+            key
+            for batch in ledger.lost
+            if not batch.header.is_control
+            for _, key, _ in self._keyed(batch.data)
         }
         newest: dict[bytes, tuple[int, bool]] = {}
         for header, data in ledger.batches:

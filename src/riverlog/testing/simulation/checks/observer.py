@@ -50,7 +50,8 @@ class NodeObserver:
         self._views: dict[tuple[UUID, int], PartitionView] = {}
         self._seen: dict[Partition, PartitionView] = {}
         """The same, by the partition itself: what most looks need."""
-        self._lost_power = False
+        self._after_power_cut: set[PartitionLedger] = set()
+        """What has not been compared with its files since."""
         self.on_look: list[Callable[[SimulatedNode, ObservedNode], None]] = []
         """Further checks, after the ledger has what is new."""
         self.on_recovered: list[Callable[[SimulatedNode, ObservedNode], None]] = []
@@ -105,7 +106,7 @@ class NodeObserver:
             self._report(violation)
 
     def note_power_cut(self) -> None:
-        self._lost_power = True
+        self._after_power_cut.update(self._ledger.partitions.values())
 
     def _look_at(self, partition: Partition) -> None:
         """What has changed in it since the last look."""
@@ -152,15 +153,16 @@ class NodeObserver:
         self._seen.clear()
         for check in self.on_recovered:
             check(node, parts)
-        lost_power, self._lost_power = self._lost_power, False
         for ledger in self._ledger.partitions.values():
             if ledger.end > 0 and _is_replica(node, parts, ledger):
-                self._compare(node, parts, ledger, lost_power=lost_power)
+                self._compare(node, parts, ledger)
 
-    def _compare(
-        self, node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger, *, lost_power: bool
-    ) -> None:
+    def _compare(self, node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> None:
         directory = next((each for each in parts.log_directories_of(ledger.topic, ledger.index)), None)
+        if directory is None and parts.directories._unusable:
+            return  # It is in a directory that the broker goes on without, and is compared when that is back.
+        lost_power = ledger in self._after_power_cut
+        self._after_power_cut.discard(ledger)
         found = list(batches(node.disk, directory)) if directory is not None else []
         for header, data in found:
             if not crc_is_valid(data, 0, header):
