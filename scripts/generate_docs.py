@@ -117,6 +117,7 @@ Variables that are not settings:
 | `RIVERLOG_CONFIG` | `serve`, `config show` | The file of `--config`. |
 | `RIVERLOG_LOG_LEVEL` | `serve` | The level of `--log-level`. |
 | `RIVERLOG_BOOTSTRAP` | every command that asks a broker | The address of `--bootstrap-server`. |
+| `RIVERLOG_SCHEMA_REGISTRY` | `produce`, `consume` | The address of `--schema-registry`. |
 | `RIVERLOG_SPARK_MASTER` | `pipeline` | The URL of `--master`. |
 | `RIVERLOG_DEBUG` | every command | Not empty: a failure comes with its traceback. |
 | `NO_COLOR` | every command | Not empty: no colours on a terminal. |"""

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from riverlog.cli.asking.positions import AtOffset, AtTime, End, Last, Start, parse_position
 from riverlog.cli.failures import CommandError, ExitCode, from_kafka
-from riverlog.cli.records.format import text_writer, write_json
+from riverlog.cli.records.documents import Documents
+from riverlog.cli.records.format import json_writer, text_writer
 from riverlog.cli.records.json_form import InputRecord, RecordSyntaxError, decode_record
 from riverlog.cli.records.lines import LineSyntax, parse_headers, unescape
 
+BYTES = Documents({})
 optional_bytes = st.none() | st.binary(max_size=50)
 header_lists = st.lists(st.tuples(st.text(max_size=10), optional_bytes), max_size=4)
 
@@ -36,7 +38,7 @@ def test_what_is_printed_as_json_is_read_back_the_same(
         timestamp=(1, timestamp_ms),
     )
 
-    record = decode_record(write_json(message))
+    record = decode_record(json_writer(BYTES)(message))
 
     assert record == InputRecord(key, value, tuple(headers), partition, timestamp_ms)
 
@@ -99,12 +101,12 @@ def test_a_json_line_that_is_no_record_is_refused(line: bytes) -> None:
 def test_a_percent_sign_may_stand_anywhere_in_a_format() -> None:
     message = Message(topic="t", partition=0, offset=1, key=None, value=b"%k\xff", timestamp=(1, 5))
 
-    assert text_writer("%%k=%k %s%%", "N")(message) == b"%k=N %k\xff%"
+    assert text_writer("%%k=%k %s%%", "N", BYTES)(message) == b"%k=N %k\xff%"
 
 
 def test_json_flags_base64() -> None:
     document = json.loads(
-        write_json(Message(topic="t", partition=0, offset=0, value=b"\xff", timestamp=(0, 0)))
+        json_writer(BYTES)(Message(topic="t", partition=0, offset=0, value=b"\xff", timestamp=(0, 0)))
     )
 
     assert base64.b64decode(document["value"]) == b"\xff"

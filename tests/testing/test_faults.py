@@ -239,6 +239,7 @@ def test_connections_are_refused_from_the_start_and_until_the_fault_is_gone() ->
 
 
 def test_so_many_connections_are_taken_and_closed(broker: Broker, client: RawClient) -> None:
+    client.produce("orders")  # So that this connection has been taken before.
     with broker.faults.refuse_connections(times=2) as fault:
         for _ in range(2):
             with RawClient(broker) as refused:

@@ -28,6 +28,7 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_TIMEOUT_S = 10.0
 PROBE_TIMEOUT_S = 3.0
 GROUP_OF_PLAIN_READERS = "riverlog-cli"
+_OF_REGISTRY = "schema.registry."
 
 
 @dataclass(slots=True)
@@ -61,6 +62,15 @@ class Connection:
 
         self._probe()
         return Consumer(self._settings({"group.id": GROUP_OF_PLAIN_READERS, **settings}))
+
+    @property
+    def registry_properties(self) -> dict[str, str]:
+        """What is meant for the client of a schema registry."""
+        return {
+            key.removeprefix(_OF_REGISTRY): value
+            for key, value in self.properties.items()
+            if key.startswith(_OF_REGISTRY)
+        }
 
     def answers(self) -> bool:
         """Whether a broker is there at this moment."""
@@ -115,7 +125,7 @@ class Connection:
             "socket.timeout.ms": max(1000, int(self.timeout_s * 1000)),
             "socket.connection.setup.timeout.ms": max(1000, int(self.timeout_s * 1000)),
             **(extra or {}),
-            **self.properties,
+            **{key: value for key, value in self.properties.items() if not key.startswith(_OF_REGISTRY)},
         }
 
     def _remember(self, error: "KafkaError") -> None:

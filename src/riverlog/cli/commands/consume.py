@@ -15,10 +15,12 @@ from riverlog.cli.asking.positions import parse_span
 from riverlog.cli.failures import usage
 from riverlog.cli.interrupts import heeded_once
 from riverlog.cli.old_letters import still_taking
-from riverlog.cli.records.format import text_writer, write_json
+from riverlog.cli.records.documents import Documents
+from riverlog.cli.records.format import Writer, json_writer, text_writer
 from riverlog.cli.records.group_reading import read_as_group
 from riverlog.cli.records.reading import read_partitions
 from riverlog.cli.records.wanted import Limits, Wanted, matching_topics
+from riverlog.cli.schema_options import RegistryOption, registry_at
 
 app = typer.Typer(add_completion=False)
 
@@ -90,6 +92,16 @@ def consume(
     output: Annotated[
         RecordOutput, typer.Option("-o", "--output", help="By the format, or a line of JSON per record.")
     ] = RecordOutput.TEXT,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="SIDE=FORMAT",
+            help="Keys or values are by the schemas of a registry: key=avro, value=json, value=protobuf."
+            " They are printed as JSON. May be repeated.",
+        ),
+    ] = None,
+    schema_registry: RegistryOption = None,
     group: Annotated[
         str | None, typer.Option("-g", "--group", help="Read as a member of this group and commit.")
     ] = None,
@@ -112,11 +124,15 @@ def consume(
       riverlog consume orders 'payments-*' --from 10:20 -f '%t %s{hex}\\n'
       riverlog consume orders --from @-2h --to @-1h -f '%T{iso} %s\\n'
       riverlog consume orders --group billing --count 100
+      riverlog consume orders --schema value=avro --schema-registry http://127.0.0.1:8081
 
     The id of a record's producer is not among what can be printed: the client does not tell it.
     `riverlog log dump` shows it.
     """
-    writer = write_json if output is RecordOutput.JSON else text_writer(template, null)
+    documents = _documents(connection, schema or [], schema_registry)
+    writer: Writer = (
+        json_writer(documents) if output is RecordOutput.JSON else text_writer(template, null, documents)
+    )
     if group is not None:
         _check_options_of_group(partition, start, end)
     default = "end" if end is None else "start"
@@ -146,3 +162,14 @@ def _check_options_of_group(partition: list[int] | None, start: str | None, end:
         raise usage(
             "a group begins where it stopped; --from says only where a new group begins: start or end"
         )
+
+
+def _documents(connection: Connection, schemas: list[str], registry: str | None) -> Documents:
+    from riverlog.cli.schemas.choice import parse_choices
+
+    choices = parse_choices(schemas)
+    if not choices:
+        return Documents({})
+    from riverlog.cli.schemas.sides import decoders
+
+    return Documents(decoders(registry_at(connection, registry), choices))

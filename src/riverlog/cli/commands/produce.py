@@ -19,6 +19,7 @@ from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.failures import usage
 from riverlog.cli.old_letters import still_taking
 from riverlog.cli.options import TopicArgument
+from riverlog.cli.records.by_schema import Encoder, by_schema
 from riverlog.cli.records.delivery import Delivery
 from riverlog.cli.records.json_form import (
     Headers,
@@ -31,6 +32,7 @@ from riverlog.cli.records.lines import LineSyntax, parse_headers, unescape
 from riverlog.cli.records.one_transaction import in_one_transaction
 from riverlog.cli.records.sending import send_all, wait_for_deliveries
 from riverlog.cli.records.source import read_records
+from riverlog.cli.schema_options import RegistryOption, registry_at
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -128,6 +130,19 @@ def produce(
     places: Annotated[
         bool, typer.Option("--offsets", help="Print partition and offset of each record that has arrived.")
     ] = False,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--schema",
+            metavar="SIDE=FORMAT[:WHICH]",
+            help="Keys or values are JSON, and are sent by a schema of a registry: key=avro, value=json,"
+            " value=protobuf. It is the newest of the subject TOPIC-key or TOPIC-value, or WHICH: its"
+            " number, or a file, whose schema is registered. value=protobuf#NAME is a message that is not"
+            " the first one."
+            " May be repeated.",
+        ),
+    ] = None,
+    schema_registry: RegistryOption = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Say at the end how many bytes were sent, and how fast.")
     ] = False,
@@ -144,6 +159,7 @@ def produce(
       riverlog produce orders -K : --file orders.txt -z lz4
       echo 'gone:NULL' | riverlog produce users -K : --null NULL
       riverlog produce documents --key readme --whole --offsets < README.md
+      riverlog produce orders --schema value=avro:order.avsc --schema-registry http://127.0.0.1:8081
       find . -print0 | riverlog produce names --delimiter '\\0' --transactional
       riverlog consume a --from start -e -o json | riverlog produce b -i json --ignore-partitions
     """
@@ -158,18 +174,37 @@ def produce(
     if (idempotent or transactional) and acks not in (Acks.ALL, Acks.ALL_AS_A_NUMBER):
         raise usage("--idempotent and --transactional need --acks all")
     connection.metadata()
-    parse = _parser(connection, topic, input_format, syntax, keep_partitions)
+    encoders = _encoders(connection, topic, schema or [], schema_registry)
+    parse = _parser(connection, topic, input_format, syntax, keep_partitions, frozenset(encoders))
     settings = _settings(connection, compression, acks, idempotent)
     if transactional:
         settings["transactional.id"] = f"riverlog-cli-{uuid4()}"
     producer = connection.producer(settings)
     delivery = Delivery(connection, topic, shows_places=places)
-    records = read_records(file, None if whole else unescape(delimiter).encode(), parse)
+    records = read_records(
+        file,
+        None if whole else unescape(delimiter).encode(),
+        by_schema(parse, encoders) if encoders else parse,
+    )
     transaction = in_one_transaction(connection, producer, delivery) if transactional else nullcontext()
     with transaction:
         _send(connection, producer, delivery, lambda: send_all(producer, delivery, records, partition, rate))
     if statistics:
         delivery.report_statistics()
+
+
+def _encoders(
+    connection: Connection, topic: str, schemas: list[str], registry: str | None
+) -> dict[str, Encoder]:
+    from riverlog.cli.schemas.choice import parse_choices
+
+    choices = parse_choices(schemas)
+    if not choices:
+        return {}
+    from riverlog.cli.schemas.sides import encoders
+
+    found = encoders(registry_at(connection, registry), choices, topic)
+    return {side.value: encode for side, encode in found.items()}
 
 
 def _send(connection: Connection, producer: "Producer", delivery: Delivery, send: Callable[[], None]) -> None:
@@ -213,21 +248,23 @@ def _parser(
     input_format: InputFormat,
     syntax: LineSyntax,
     keep_partitions: bool,
+    documents: Collection[str],
 ) -> Callable[[bytes], InputRecord]:
     match input_format:
         case InputFormat.LINES:
             return syntax.parse
         case InputFormat.JSON:
-            return _json_parser(syntax.common_headers, *_placement(connection, topic, keep_partitions))
+            placement = _placement(connection, topic, keep_partitions)
+            return _json_parser(syntax.common_headers, documents, *placement)
         case InputFormat.JSON_VALUES:
             return lambda line: replace(decode_value(line), headers=syntax.common_headers)
 
 
 def _json_parser(
-    common: Headers, keep_partitions: bool, present: Collection[int] | None
+    common: Headers, documents: Collection[str], keep_partitions: bool, present: Collection[int] | None
 ) -> Callable[[bytes], InputRecord]:
     def parse(line: bytes) -> InputRecord:
-        record = decode_record(line)
+        record = decode_record(line, documents)
         partition = record.partition if keep_partitions else None
         if partition is not None and present is not None and partition not in present:
             raise RecordSyntaxError(

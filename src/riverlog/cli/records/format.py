@@ -3,21 +3,22 @@ r"""How `consume` writes a record: by a format string, or as a line of JSON.
 Tokens, as in kcat: %t topic, %p partition, %o offset, %T timestamp in ms, %k key, %K length of the key,
 %s value, %S length of the value (-1 for null), %h headers as NAME=VALUE,…, %% a percent sign; and the
 escapes \n, \t, \0, \\, \xHH. The bytes of keys, values and headers are written as they are, or as a name in
-braces behind the token says: %k{hex}, %s{base64}; %T{iso} is the timestamp in UTC as ISO 8601. Not there is
-the id of the producer, which confluent-kafka does not tell of a record.
+braces behind the token says: %k{hex}, %s{base64}; %T{iso} is the timestamp in UTC as ISO 8601. Where a schema
+is chosen, %k and %s are documents of JSON; lengths and named forms are those of the bytes.
 """
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from riverlog.cli.failures import usage
-from riverlog.cli.records.json_form import Headers, encode_bytes, encode_headers
+from riverlog.cli.records.documents import Documents
+from riverlog.cli.records.json_form import Headers, compact_json, encode_headers
 from riverlog.cli.records.lines import unescape
+from riverlog.cli.schemas.choice import Side
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -32,9 +33,9 @@ _FORMS: dict[str, Callable[[bytes], bytes]] = {
 _TIMESTAMP_TYPES = {0: None, 1: "create", 2: "append"}
 
 
-def text_writer(template: str, null: str) -> Writer:
+def text_writer(template: str, null: str, documents: Documents) -> Writer:
     """A function that fills the template; `null` stands for a null key, value or header."""
-    parts = _compile(template, null.encode())
+    parts = _compile(template, null.encode(), documents)
 
     def write(message: "Message") -> bytes:
         return b"".join([part if isinstance(part, bytes) else part(message) for part in parts])
@@ -42,19 +43,22 @@ def text_writer(template: str, null: str) -> Writer:
     return write
 
 
-def write_json(message: "Message") -> bytes:
+def json_writer(documents: Documents) -> Writer:
+    return lambda message: compact_json(_json_form(message, documents)) + b"\n"
+
+
+def _json_form(message: "Message", documents: Documents) -> dict[str, Any]:
     kind, timestamp_ms = message.timestamp()
-    document = {
+    return {
         "topic": message.topic(),
         "partition": message.partition(),
         "offset": message.offset(),
         "timestamp": timestamp_ms if _TIMESTAMP_TYPES.get(kind) else None,
         "timestamp_type": _TIMESTAMP_TYPES.get(kind),
-        **encode_bytes("key", message.key()),
-        **encode_bytes("value", message.value()),
+        **documents.members(Side.KEY, message),
+        **documents.members(Side.VALUE, message),
         "headers": encode_headers(headers_of(message)),
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def headers_of(message: "Message") -> Headers:
@@ -63,8 +67,8 @@ def headers_of(message: "Message") -> Headers:
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
 
 
-def _compile(template: str, null: bytes) -> list[bytes | Writer]:
-    tokens = _tokens(null)
+def _compile(template: str, null: bytes, documents: Documents) -> list[bytes | Writer]:
+    tokens = _tokens(null) | _tokens_of_documents(null, documents)
     literal, *rest = _split_at_percent(template)
     parts: list[bytes | Writer] = [unescape(literal).encode()]
     for piece in rest:
@@ -104,6 +108,13 @@ def _tokens_of_bytes(form: str, encode: Callable[[bytes], bytes], null: bytes) -
         f"s{form}": lambda message: text(message.value()),
         f"h{form}": header_text,
     }
+
+
+def _tokens_of_documents(null: bytes, documents: Documents) -> dict[str, Writer]:
+    def text(side: Side) -> Writer:
+        return lambda message: null if (found := documents.text(side, message)) is None else found
+
+    return {"k": text(Side.KEY), "s": text(Side.VALUE)}
 
 
 def _split_at_percent(template: str) -> list[str]:

@@ -8,7 +8,7 @@ it is never taken from silence: `value` must be there, and a member that no reco
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,8 +53,15 @@ def encode_headers(headers: Headers) -> list[dict[str, str | None]]:
     return [{"name": name, **encode_bytes("value", value)} for name, value in headers]
 
 
-def decode_record(line: bytes) -> InputRecord:
-    """The record of a JSON line. What `consume` tells besides (topic, offset…) is left aside."""
+def compact_json(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode_record(line: bytes, documents: Collection[str] = ()) -> InputRecord:
+    """The record of a JSON line. What `consume` tells besides (topic, offset…) is left aside.
+
+    `documents` names the members (key, value) that are documents: their JSON is taken, whatever they are.
+    """
     document = _document(line)
     if not isinstance(document, dict):
         raise RecordSyntaxError(f'not a JSON object such as {{"key": "k", "value": "v"}}; {_PLAIN_VALUES}')
@@ -63,8 +70,8 @@ def decode_record(line: bytes) -> InputRecord:
     if "value" not in document:
         raise RecordSyntaxError(f'no "value", which may be null for a deletion; {_PLAIN_VALUES}')
     return InputRecord(
-        key=_bytes(document, "key"),
-        value=_bytes(document, "value"),
+        key=_bytes(document, "key", is_document="key" in documents),
+        value=_bytes(document, "value", is_document="value" in documents),
         headers=_headers(document.get("headers")),
         partition=_whole_number(document, "partition"),
         timestamp_ms=_whole_number(document, "timestamp"),
@@ -84,8 +91,10 @@ def _document(line: bytes) -> Any:
         raise RecordSyntaxError(f"not JSON: {error}") from None
 
 
-def _bytes(document: Mapping[str, Any], name: str) -> bytes | None:
+def _bytes(document: Mapping[str, Any], name: str, *, is_document: bool = False) -> bytes | None:
     content, encoding = document.get(name), document.get(f"{name}_encoding", "utf-8")
+    if is_document:
+        return None if content is None else compact_json(content)
     match content, encoding:
         case None, _:
             return None
@@ -98,7 +107,7 @@ def _bytes(document: Mapping[str, Any], name: str) -> bytes | None:
                 raise RecordSyntaxError(f"{name} is not base64: {error}") from None
         case _, "utf-8":
             # A nested document is a common value; it travels as compact JSON.
-            return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+            return compact_json(content)
         case _:
             raise RecordSyntaxError(f"{name}_encoding {encoding!r} is neither utf-8 nor base64")
 
