@@ -6,6 +6,7 @@ from riverlog.broker.produce.transaction_admission import TransactionAdmission
 from riverlog.controller.internal_topics import InternalShape
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.transactions.batched_requests import AskPeer
+from riverlog.coordinator.transactions.cluster_transactions import ClusterTransactions
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
 from riverlog.coordinator.transactions.remote_markers import ClusterMarkerWriter
@@ -56,7 +57,8 @@ class TransactionParts:
             read=read,
         )
         self._settings = settings
-        self.writes = TransactionAdmission(self.coordinator, replicas, verifies=config.verifies_partitions)
+        cluster = ClusterTransactions(self.coordinator, ask, image, node_id)
+        self.writes = TransactionAdmission(cluster, replicas, verifies=config.verifies_partitions)
 
     def apply(self, delta: ImageDelta) -> None:
         """Follow the cluster image; call after the replicas have taken it over."""

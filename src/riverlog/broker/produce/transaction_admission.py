@@ -3,25 +3,31 @@
 A transaction that is open in a partition goes on. A first batch is let in only when the coordinator knows
 the partition as part of the transaction: newer clients leave it to the broker to add it, for older ones the
 broker only asks. So no batch lands outside its transaction, where nothing would ever end it. The answer of
-a coordinator on this node is there at once, and no batch can come between it and the append.
+a coordinator on this node is mostly there at once, and nothing can come between it and the append. Where it
+is not, a guard is taken with the question, which a marker takes away: an answer that was overtaken by the end
+of the transaction does not count.
 """
 
 import asyncio
 import struct
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
-from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
-from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
-from riverlog.coordinator.transactions.transaction import VERSION_2
+from riverlog.coordinator.transactions.cluster_transactions import (
+    Asked,
+    ClusterTransactions,
+    Question,
+    Verdict,
+)
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.records.batch import HEADER_BYTES, PRODUCER_ID_AT
 from riverlog.records.records_field import is_transactional
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.producers.state import NO_EPOCH, ProducerEntry
+from riverlog.storage.producers.guards import ProducerGuards, VerificationGuard
+from riverlog.storage.producers.state import NO_EPOCH, ProducerEntry, ProducerStates
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.messages.produce import ProduceRequest, TopicProduceData
 
@@ -33,12 +39,17 @@ _PRODUCER: Final = struct.Struct(">qh")
 _PRODUCER_AND_SEQUENCE: Final = struct.Struct(">qhi")
 _ABORTABLE_SINCE: Final = 11
 _ADDS_SINCE: Final = 12
+_ASK_AGAIN: Final = ErrorCode.NOT_ENOUGH_REPLICAS
+"""Clients repeat a produce for it, and know it in every version."""
 _COORDINATOR_AWAY: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.NETWORK_EXCEPTION,
+        # A coordinator on another broker may hear of a topic later than this one.
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
     }
 )
 
@@ -52,7 +63,7 @@ class Support(Enum):
 
 
 class TransactionAdmission:
-    def __init__(self, transactions: TransactionCoordinator, replicas: ReplicaSet, *, verifies: bool) -> None:
+    def __init__(self, transactions: ClusterTransactions, replicas: ReplicaSet, *, verifies: bool) -> None:
         self._transactions = transactions
         self._replicas = replicas
         self.verifies = verifies
@@ -64,81 +75,99 @@ class TransactionAdmission:
         partitions: Iterable[TopicPartition],
         support: Support,
     ) -> Refusals | Awaitable[Refusals]:
+        """What is awaited counts at the moment it is there: the batches are to be written in that step."""
         unknown: list[TopicPartition] = []
         stale: list[TopicPartition] = []
         for each in partitions:
-            epoch = self._epoch_in(each, producer.producer_id)
+            entry = self._entry(each, producer.producer_id)
+            epoch = NO_EPOCH if entry is None else entry.epoch
             if epoch > producer.producer_epoch:
                 stale.append(each)
-            elif epoch != producer.producer_epoch or not self._is_open(each, producer.producer_id):
+            elif not _is_open(entry, producer):
                 unknown.append(each)
         if stale:
             return dict.fromkeys([*stale, *unknown], ErrorCode.INVALID_PRODUCER_EPOCH)
         if not unknown or (support is not Support.ADDS and not self.verifies):
             return _NONE_REFUSED
-        if support is Support.ADDS:
-            added = self._add(transactional_id, producer, unknown)
-            if added.done() and added.result() is not ErrorCode.CONCURRENT_TRANSACTIONS:
-                return _refusals(added.result(), unknown, support)
-            return self._add_patiently(added, transactional_id, producer, unknown)
-        verified = self._transactions.verify_partitions(transactional_id, producer, unknown)
-        if verified.done():
-            return _refusals(verified.result(), unknown, support)
-        return self._verify_later(verified, transactional_id, producer, unknown, support)
-
-    def _epoch_in(self, partition: TopicPartition, producer_id: int) -> int:
-        entry = self._entry(partition, producer_id)
-        return NO_EPOCH if entry is None else entry.epoch
-
-    def _is_open(self, partition: TopicPartition, producer_id: int) -> bool:
-        entry = self._entry(partition, producer_id)
-        return entry is not None and entry.transaction_first_offset is not None
+        question = Question(transactional_id, producer, tuple(unknown), adds=support is Support.ADDS)
+        asked = self._transactions.ask(question)
+        if asked.done() and not _is_to_wait(asked.result(), support):
+            return _refusals(asked.result(), unknown, support)
+        return self._admit_later(asked, self._guard(question), question, support)
 
     def _entry(self, partition: TopicPartition, producer_id: int) -> ProducerEntry | None:
+        producers = self._producers_of(partition)
+        return None if producers is None else producers.get(producer_id)
+
+    def _producers_of(self, partition: TopicPartition) -> ProducerStates | None:
         found = self._replicas.find(*partition)
-        return found.log.producers.get(producer_id) if isinstance(found, Partition) else None
+        return found.log.producers if isinstance(found, Partition) else None
 
-    def _add(
-        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[TopicPartition]
-    ) -> ShardAnswer[None]:
-        return self._transactions.add_partitions(
-            transactional_id, producer, partitions, client_version=VERSION_2
-        )
+    def _guard(self, question: Question) -> "list[_Guarded]":
+        """To be taken in the step in which the question is asked."""
+        producer_id = question.producer.producer_id
+        return [
+            _Guarded(at, producers.guards, producers.guards.begin_question(producer_id))
+            for at in question.partitions
+            if (producers := self._producers_of(at)) is not None
+        ]
 
-    async def _add_patiently(
+    async def _admit_later(
         self,
-        added: ShardAnswer[None],
-        transactional_id: str,
-        producer: ProducerIdAndEpoch,
-        partitions: Sequence[TopicPartition],
-    ) -> Refusals:
-        """While the transaction before this one is being ended, wait for it a little."""
-        config = self._transactions.config
-        left_ms = config.add_retry_max_ms
-        while (error := await added) is ErrorCode.CONCURRENT_TRANSACTIONS and left_ms > 0:
-            await asyncio.sleep(config.add_retry_pause_ms / 1000)
-            left_ms -= config.add_retry_pause_ms
-            added = self._add(transactional_id, producer, partitions)
-        return _refusals(error, partitions, Support.ADDS)
-
-    async def _verify_later(
-        self,
-        verified: ShardAnswer[Refusals],
-        transactional_id: str,
-        producer: ProducerIdAndEpoch,
-        partitions: Sequence[TopicPartition],
+        asked: Asked,
+        guarded: "list[_Guarded]",
+        question: Question,
         support: Support,
     ) -> Refusals:
-        """The transaction may have ended while the answer waited; then the client asks again."""
-        answer = await verified
-        if self._transactions.are_part_of(transactional_id, producer, partitions):
-            return _refusals(answer, partitions, support)
-        return _refusals(ErrorCode.CONCURRENT_TRANSACTIONS, partitions, support)
+        """While the transaction before this one is being ended, a client that has partitions added waits for
+        it a little. A transaction that ended while the answer was on its way is asked for again."""
+        config = self._transactions.config
+        left_ms = config.add_retry_max_ms
+        while True:
+            ended: list[TopicPartition] = []
+            try:
+                answer = await asked
+            finally:
+                for at, guards, guard in guarded:
+                    if not guards.end_question(question.producer.producer_id, guard):
+                        ended.append(at)
+            if left_ms <= 0 or not _is_to_wait(answer, support):
+                break
+            await asyncio.sleep(config.add_retry_pause_ms / 1000)
+            left_ms -= config.add_retry_pause_ms
+            asked = self._transactions.ask(question)
+            guarded = self._guard(question)
+        refusals = dict(_refusals(answer, question.partitions, support))
+        for at in ended:
+            if not _is_open(self._entry(at, question.producer.producer_id), question.producer):
+                refusals.setdefault(at, _ASK_AGAIN)
+        return refusals
 
 
-def _refusals(
-    answer: Refusals | ErrorCode | None, partitions: Sequence[TopicPartition], support: Support
-) -> Refusals:
+class _Guarded(NamedTuple):
+    partition: TopicPartition
+    guards: ProducerGuards
+    guard: VerificationGuard
+
+
+def _is_open(entry: ProducerEntry | None, producer: ProducerIdAndEpoch) -> bool:
+    return (
+        entry is not None
+        and entry.epoch == producer.producer_epoch
+        and entry.transaction_first_offset is not None
+    )
+
+
+def _is_to_wait(answer: Verdict, support: Support) -> bool:
+    """Whether the transaction before this one is being ended, and the client leaves the waiting to us."""
+    if support is not Support.ADDS or answer is None:
+        return False
+    if isinstance(answer, ErrorCode):
+        return answer is ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.CONCURRENT_TRANSACTIONS in answer.values()
+
+
+def _refusals(answer: Verdict, partitions: Sequence[TopicPartition], support: Support) -> Refusals:
     if answer is None:
         return _NONE_REFUSED
     if isinstance(answer, ErrorCode):
@@ -149,14 +178,13 @@ def _refusals(
 
 
 def _error_for_client(error: ErrorCode, support: Support) -> ErrorCode:
-    """Clients repeat a produce for NOT_ENOUGH_REPLICAS, and know it in every version."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and support is Support.OLD_ERRORS:
         return ErrorCode.INVALID_TXN_STATE
     is_busy = error is ErrorCode.CONCURRENT_TRANSACTIONS and support is not Support.ADDS
     if is_busy or error in _COORDINATOR_AWAY:
-        return ErrorCode.NOT_ENOUGH_REPLICAS
+        return _ASK_AGAIN
     return error
 
 

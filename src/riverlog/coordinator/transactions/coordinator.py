@@ -134,19 +134,6 @@ class TransactionCoordinator:
 
         return self._runtime.ask(self._index(transactional_id), query)
 
-    def are_part_of(
-        self, transactional_id: str, producer: ProducerIdAndEpoch, asked: Iterable[TopicPartition]
-    ) -> bool:
-        """Whether all partitions are part of the open transaction at this very moment, committed or not."""
-        seen: list[bool] = []
-
-        def look(shard: TransactionShard) -> None:
-            found = decide_verify(shard.get(transactional_id), producer, asked)
-            seen.append(not isinstance(found, ErrorCode) and not any(found.values()))
-
-        self._runtime.ask(self._index(transactional_id), look)
-        return seen == [True]
-
     async def end(
         self, transactional_id: str, producer: ProducerIdAndEpoch, *, commit: bool, client_version: int
     ) -> ProducerIdAndEpoch | ErrorCode:

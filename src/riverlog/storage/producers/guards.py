@@ -52,6 +52,10 @@ class ProducerGuards:
     def coordinator_epoch(self, producer_id: int) -> int:
         return self._coordinator_epochs.get(producer_id, -1)
 
+    def expire(self) -> None:
+        """Questions whose askers are gone; one that is under way is asked again."""
+        self._guards.clear()
+
     def forget(self, producer_id: int) -> None:
         """A marker was written, which says who the coordinator is; or the producer is known no more."""
         self._guards.pop(producer_id, None)

@@ -243,6 +243,7 @@ class ProducerStates:
         for producer_id in old:
             del self._entries[producer_id]
             self.guards.forget(producer_id)
+        self.guards.expire()
         return len(old)
 
     def load(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:

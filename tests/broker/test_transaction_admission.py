@@ -1,0 +1,247 @@
+"""First batches of a transaction whose coordinator is elsewhere: what comes between question and answer."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from riverlog.broker.produce.transaction_admission import Refusals, Support, TransactionAdmission
+from riverlog.coordinator.groups.coordinator import GroupCoordinator
+from riverlog.coordinator.transactions.cluster_transactions import (
+    ClusterTransactions,
+    Question,
+    Verdict,
+    VerificationDialect,
+)
+from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
+from riverlog.coordinator.transactions.markers import Marker
+from riverlog.model.config.group_config import GroupConfig
+from riverlog.model.config.transaction_config import TransactionConfig
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.records.builder import build_batch
+from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.wire.codec import decode, encode
+from riverlog.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from tests.coordinator.hosting import Cluster, LoopClock, image, read_now, run_virtually
+
+ME = ProducerIdAndEpoch(7, 1)
+AT, BESIDE = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class Coordinator:
+    """Answers when the test says so."""
+
+    config = TransactionConfig()
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Question, asyncio.Future[Verdict]]] = []
+
+    def ask(self, question: Question) -> "asyncio.Future[Verdict]":
+        answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self.asked.append((question, answer))
+        return answer
+
+    def answer(self, verdict: Verdict) -> Question:
+        question, answer = self.asked.pop(0)
+        answer.set_result(verdict)
+        return question
+
+
+class World:
+    def __init__(self) -> None:
+        cluster = Cluster()
+        groups = GroupCoordinator(
+            GroupConfig(), cluster.replicas, lambda: cluster.image, clock=LoopClock(), read=read_now
+        )
+        cluster.show(image({"orders": 2}))
+        self.coordinator = Coordinator()
+        self.replicas = cluster.replicas
+        self._markers = LocalMarkerWriter(cluster.replicas, groups, LoopClock())
+        self.admission = TransactionAdmission(
+            cast(ClusterTransactions, self.coordinator), cluster.replicas, verifies=True
+        )
+
+    def admit(self, support: Support = Support.ABORTABLE, *partitions: TopicPartition) -> Any:
+        admitted = self.admission.admit("payments", ME, partitions or [AT], support)
+        assert isinstance(admitted, Awaitable)
+        return asyncio.ensure_future(admitted)
+
+    def at_once(self) -> Refusals:
+        admitted = self.admission.admit("payments", ME, [AT], Support.ABORTABLE)
+        assert not isinstance(admitted, Awaitable)
+        return admitted
+
+    def mark(self) -> None:
+        marker = Marker(ME, LeaderEpoch(4), commit=False)
+        assert self._markers.write(AT, marker, may_be_written=True).result() is None
+
+    def append(self, sequence: int) -> None:
+        batch = build_batch(
+            [(0, None, b"v", ())], producer_id=7, producer_epoch=1, base_sequence=sequence, transactional=True
+        )
+        written = self.partition.append(memoryview(bytearray(batch)), 0, for_all_replicas=True)
+        assert isinstance(written, AppendedRecords)
+
+    @property
+    def partition(self) -> Partition:
+        found = self.replicas.find(*AT)
+        assert isinstance(found, Partition)
+        return found
+
+    @property
+    def questions(self) -> int:
+        return len(self.partition.log.producers.guards)
+
+
+def test_an_answer_lets_the_batch_in_and_an_open_transaction_is_not_asked_for_again() -> None:
+    async def work() -> None:
+        world = World()
+        first, second = world.admit(), world.admit()
+        await asyncio.sleep(0)
+        assert world.questions == 2
+        assert world.coordinator.answer(None) == Question("payments", ME, (AT,), adds=False)
+        assert await first == {}
+        world.append(0)
+        world.coordinator.answer({AT: ErrorCode.NONE})
+        assert await second == {}
+        assert world.questions == 0
+        assert world.at_once() == {}
+
+    run_virtually(work)
+
+
+def test_an_answer_that_a_marker_has_overtaken_does_not_count() -> None:
+    async def work() -> None:
+        for support in Support:
+            world = World()
+            asked = world.admit(support, AT, BESIDE)
+            await asyncio.sleep(0)
+            world.mark()
+            world.coordinator.answer(None)
+            assert await asked == {AT: ErrorCode.NOT_ENOUGH_REPLICAS}, "the other had no marker"
+            assert world.questions == 0
+
+    run_virtually(work)
+
+
+def test_a_marker_that_stands_already_overtakes_an_answer_as_well() -> None:
+    async def work() -> None:
+        world = World()
+        world.append(0)
+        world.mark()
+        end = world.partition.log.log_end_offset
+        asked = world.admit()
+        await asyncio.sleep(0)
+        world.mark()
+        assert world.partition.log.log_end_offset == end
+        world.coordinator.answer(None)
+        assert await asked == {AT: ErrorCode.NOT_ENOUGH_REPLICAS}
+
+    run_virtually(work)
+
+
+def test_who_has_partitions_added_waits_a_little_while_the_transaction_before_is_ended() -> None:
+    async def work() -> None:
+        world = World()
+        asked = world.admit(Support.ADDS)
+        await asyncio.sleep(0)
+        world.coordinator.answer({AT: ErrorCode.CONCURRENT_TRANSACTIONS})
+        await asyncio.sleep(0.001)
+        world.mark()  # Of the transaction before, between two questions.
+        await asyncio.sleep(1)
+        assert world.coordinator.answer(None).adds
+        assert await asked == {}
+        impatient = world.admit(Support.ADDS)
+        tries = 0
+        while not impatient.done():
+            if world.coordinator.asked:
+                world.coordinator.answer(ErrorCode.CONCURRENT_TRANSACTIONS)
+                tries += 1
+            await asyncio.sleep(0.001)
+        assert impatient.result() == {AT: ErrorCode.CONCURRENT_TRANSACTIONS}
+        config = world.coordinator.config
+        assert tries == 1 + config.add_retry_max_ms // config.add_retry_pause_ms
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+def test_no_answer_is_told_as_what_clients_try_again_after_and_a_hang_up_leaves_nothing() -> None:
+    async def work() -> None:
+        world = World()
+        for away in (
+            ErrorCode.NETWORK_EXCEPTION,
+            ErrorCode.NOT_COORDINATOR,
+            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ):
+            asked = world.admit()
+            await asyncio.sleep(0)
+            world.coordinator.answer(away)
+            assert await asked == {AT: ErrorCode.NOT_ENOUGH_REPLICAS}
+        asked = world.admit()
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.wait([asked])
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+questions = st.builds(
+    Question,
+    st.sampled_from(["a", "b", "c"]),
+    st.builds(ProducerIdAndEpoch, st.integers(0, 3), st.integers(0, 2)),
+    st.lists(
+        st.builds(TopicPartition, st.sampled_from(["t", "u"]), st.integers(0, 3)), unique=True, min_size=1
+    ).map(tuple),
+    st.booleans(),
+)
+
+
+@given(st.lists(questions, unique=True), st.sampled_from([ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE]))
+def test_every_question_is_asked_once_and_has_its_own_answer(asked: list[Question], error: ErrorCode) -> None:
+    dialect, waiting = VerificationDialect(), deque(asked)
+    seen: list[Question] = []
+    while waiting:
+        taken = dialect.take(waiting)
+        assert len({each.transactional_id for each in taken}) == len(taken) > 0
+        request = dialect.request(taken)
+        assert decode(AddPartitionsToTxnRequest, 5, encode(request, 5))[0] == request
+        response = AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id,
+                    topic_results=[
+                        AddPartitionsToTxnTopicResult(
+                            name=topic.name,
+                            results_by_partition=[
+                                AddPartitionsToTxnPartitionResult(
+                                    partition_index=at, partition_error_code=error
+                                )
+                                for at in topic.partitions
+                            ],
+                        )
+                        for topic in each.topics
+                    ],
+                )
+                for each in request.transactions
+            ]
+        )
+        assert dialect.answers(taken, response) == {
+            each: dict.fromkeys(each.partitions, error) for each in taken
+        }
+        assert dialect.answers(taken, AddPartitionsToTxnResponse()) == {}
+        refused = AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        assert set(dialect.answers(taken, refused).values()) == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        seen += taken
+    assert sorted(seen) == sorted(asked)
