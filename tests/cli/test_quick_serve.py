@@ -17,6 +17,8 @@ COMMAND_LINES = [
     ["-c", "a.properties", "-d", "d", "-l", "h:1", "-s", "a=1", "-s", "b=2=3"],
     ["--config=a", "--data-dir=d=e", "--listen=h:1", "--set=a=1", "--set", "b=", "--log-level=error"],
     ["--listen", "h:1", "--listen", "h:2", "--insecure", "--insecure"],
+    ["--brokers", "3", "--data-dir", "d"],
+    ["--brokers=1", "--supervised"],
 ]
 
 
@@ -52,6 +54,7 @@ def test_both_parsers_understand_the_same(
     assert (options.config, options.data_dir, options.listen) == (quick.config, quick.data_dir, quick.listen)
     assert tuple(options.pairs) == tuple(quick.pairs)
     assert (options.insecure, options.log_level) == (quick.insecure, quick.log_level)
+    assert (options.brokers, options.supervised) == (quick.brokers, quick.supervised)
 
 
 def test_every_option_of_serve_is_known_to_the_quick_parser() -> None:
@@ -61,7 +64,7 @@ def test_every_option_of_serve_is_known_to_the_quick_parser() -> None:
     known = {
         option
         for option in named
-        if quick_serve.parse([option]) is not None or quick_serve.parse([option, "info"]) is not None
+        if any(quick_serve.parse([option, *value]) is not None for value in ([], ["info"], ["2"]))
     }
 
     assert known == named
@@ -69,7 +72,16 @@ def test_every_option_of_serve_is_known_to_the_quick_parser() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["-h"], ["--lis", "h:1"], ["--listen"], ["extra"], ["--log-level", "loud"], ["-x"]],
+    [
+        ["--help"],
+        ["-h"],
+        ["--lis", "h:1"],
+        ["--listen"],
+        ["extra"],
+        ["--log-level", "loud"],
+        ["-x"],
+        ["--brokers", "0"],
+    ],
 )
 def test_whatever_is_unusual_goes_to_the_full_parser(arguments: list[str]) -> None:
     assert quick_serve.parse(arguments) is None

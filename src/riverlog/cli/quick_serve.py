@@ -11,6 +11,7 @@ from riverlog.cli.failures import report
 from riverlog.cli.starting import LogLevel, ServeOptions, start
 
 _VALUES = {
+    "--brokers": "brokers",
     "--config": "config",
     "-c": "config",
     "--data-dir": "data_dir",
@@ -21,19 +22,19 @@ _VALUES = {
     "--set": "set",
     "-s": "set",
 }
-_FLAGS = {"--insecure": "insecure"}
+_FLAGS = frozenset({"--insecure", "--supervised"})
 
 
 def parse(arguments: Sequence[str]) -> ServeOptions | None:
     """The options, or None where the full parser is to speak."""
     values = {"config": os.environ.get("RIVERLOG_CONFIG"), "log_level": os.environ.get("RIVERLOG_LOG_LEVEL")}
     pairs: list[str] = []
-    insecure = False
+    flags: set[str] = set()
     waiting = list(arguments)
     while waiting:
         option = waiting.pop(0)
         if option in _FLAGS:
-            insecure = True
+            flags.add(option)
             continue
         if option.startswith("--"):
             option, equals, attached = option.partition("=")
@@ -46,7 +47,7 @@ def parse(arguments: Sequence[str]) -> ServeOptions | None:
             pairs.append(value)
         else:
             values[name] = value
-    return _checked(values, tuple(pairs), insecure)
+    return _checked(values, tuple(pairs), flags)
 
 
 def run(options: ServeOptions) -> int:
@@ -60,15 +61,17 @@ def run(options: ServeOptions) -> int:
         return code
 
 
-def _checked(values: dict[str, str | None], pairs: tuple[str, ...], insecure: bool) -> ServeOptions | None:
-    log_level = values["log_level"] or LogLevel.INFO
-    if log_level not in list(LogLevel):
+def _checked(values: dict[str, str | None], pairs: tuple[str, ...], flags: set[str]) -> ServeOptions | None:
+    log_level, brokers = values["log_level"] or LogLevel.INFO, values.get("brokers")
+    if log_level not in list(LogLevel) or not (brokers is None or (brokers.isdecimal() and int(brokers) > 0)):
         return None
     return ServeOptions(
         config=values["config"] or None,
         data_dir=values.get("data_dir"),
         listen=values.get("listen"),
         pairs=pairs,
-        insecure=insecure,
+        insecure="--insecure" in flags,
         log_level=LogLevel(log_level),
+        brokers=None if brokers is None else int(brokers),
+        supervised="--supervised" in flags,
     )

@@ -28,6 +28,8 @@ class ServeOptions(NamedTuple):
     pairs: Sequence[str] = ()
     insecure: bool = False
     log_level: LogLevel = LogLevel.INFO
+    brokers: int | None = None
+    supervised: bool = False
 
     def values(self) -> list[tuple[str, str, str]]:
         """Key, value and option; an option of its own goes before the same key in --set."""
@@ -53,9 +55,13 @@ def load_settings(options: ServeOptions) -> Settings:
 def start(options: ServeOptions) -> int:
     """Serve until told to stop; the exit code."""
     settings = load_settings(options)
+    if options.brokers is not None:
+        from riverlog.cli.starting_several import start_several
+
+        return start_several(options, settings, options.brokers)
     from riverlog.node.serve import run
 
-    run(settings, log_level=options.log_level.name)
+    run(settings, log_level=options.log_level.name, is_supervised=options.supervised)
     return ExitCode.OK
 
 

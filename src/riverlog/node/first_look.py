@@ -12,6 +12,7 @@ from riverlog.metadata.embedded_store import FILE_NAME
 from riverlog.metadata.node_table import NodeTable
 from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
+from riverlog.node.members import METADATA as SHARED_METADATA
 from riverlog.storage.files import names
 
 _SHOWN: Final = 3
@@ -52,6 +53,12 @@ def _check_is_new(path: str, entries: set[str]) -> None:
     foreign = sorted(entries - _NOBODYS)
     if not foreign:
         return
+    if SHARED_METADATA in foreign and any(each.startswith("broker-") for each in foreign):
+        brokers = sum(each.startswith("broker-") for each in foreign)
+        raise FormatError(
+            f"{path} is the directory of {brokers} brokers. Nothing was changed. Start all of them: "
+            f"`riverlog serve --brokers {brokers} --data-dir {path}`."
+        )
     shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
     raise FormatError(
         f"{path} is not a data directory of Riverlog: it has no {names.META_PROPERTIES}, but {shown}. "

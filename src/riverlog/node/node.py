@@ -163,6 +163,15 @@ class Node:
         self._is_clean = clean
         await self._stack.aclose()
 
+    def abandon(self) -> None:
+        """Let go of sockets and directories, as the kernel does when a process is killed: nothing is answered
+        or saved. On the event loop, which must not run afterwards. For tests."""
+        assert self._listeners is not None
+        self._listeners.close()
+        self._connections.close()
+        self._peers.close()
+        self._directories.abandon()
+
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         thread = self._executor("storage", 1)

@@ -6,6 +6,7 @@ node cleanly.
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -18,22 +19,26 @@ from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.node import Node
 
 _logger = logging.getLogger(__name__)
+_INPUT_BYTES = 4096
 
 
-def run(settings: Settings, *, log_level: str = "INFO") -> None:
-    """Serve until SIGTERM or SIGINT. Raises `RiverlogError` or `OSError` when the node cannot start."""
-    log_to_stderr(log_level)
+def run(settings: Settings, *, log_level: str = "INFO", is_supervised: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT, or until standard input ends if `is_supervised`: its other end is the
+    supervisor's. Raises `RiverlogError` or `OSError` when the node cannot start."""
+    log_to_stderr(log_level, f"broker-{settings.static['node.id']}" if is_supervised else "")
     raise_limit()
     for warning in settings.warnings:
         _logger.warning("%s", warning)
-    run_on_loop(lambda: _serve(settings))
+    run_on_loop(lambda: _serve(settings, is_supervised))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, is_supervised: bool) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    if is_supervised:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, stopped)
     node = Node(settings)
     await node.start()
     try:
@@ -50,6 +55,12 @@ async def _serve(settings: Settings) -> None:
     finally:
         await node.stop()
     _logger.info("stopped")
+
+
+def _stop_at_end_of_input(stopped: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), _INPUT_BYTES):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        stopped.set()
 
 
 def run_on_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

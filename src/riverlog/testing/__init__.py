@@ -1,5 +1,5 @@
-"""For users' tests and our own: an embedded broker with faults and a clock to move, pytest fixtures,
-simulated ports.
+"""For users' tests and our own: an embedded broker with faults and a clock to move, a cluster of them, pytest
+fixtures, simulated ports.
 
 For example:
 
@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from riverlog.testing.broker import Broker
+    from riverlog.testing.cluster import Cluster
     from riverlog.testing.fault import Asked, Fault
     from riverlog.testing.faults import Faults
     from riverlog.testing.records import Record
     from riverlog.testing.settable_clock import SettableClock
 
-__all__ = ["Asked", "Broker", "Fault", "Faults", "Record", "SettableClock"]
+__all__ = ["Asked", "Broker", "Cluster", "Fault", "Faults", "Record", "SettableClock"]
 
 _HOMES: Final = {
     "Asked": "fault",
     "Broker": "broker",
+    "Cluster": "cluster",
     "Fault": "fault",
     "Faults": "faults",
     "Record": "records",

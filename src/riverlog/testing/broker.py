@@ -80,7 +80,7 @@ class Broker:
             "log.dirs": self._data_dir,
             **_DEFAULTS,
             **(config or {}),
-            **{_key_of(name): value for name, value in settings.items()},
+            **{setting_name(name): value for name, value in settings.items()},
         }
         self._settings = _checked(self._given)
         self._disk = disk
@@ -166,7 +166,7 @@ class Broker:
         self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
     ) -> None:
         """Return when the topic can be used. Raises `RiverlogError` when it cannot be created."""
-        overrides = {key: _text(value) for key, value in (config or {}).items()}
+        overrides = {key: setting_text(value) for key, value in (config or {}).items()}
         outcome = self.call(lambda node: _create_topic(node, name, partitions, overrides))
         if isinstance(outcome, Refusal):
             raise RiverlogError(f"The topic {name} was not created: {outcome.error.name}: {outcome.message}")
@@ -349,10 +349,10 @@ async def _create_topic(
     return outcome if isinstance(outcome, Refusal) else None
 
 
-def _key_of(keyword: str) -> str:
+def setting_name(keyword: str) -> str:
     by_keyword = {name.replace(".", "_"): name for name in BROKER_KEYS}
     return by_keyword.get(keyword, keyword.replace("_", "."))
 
 
-def _text(value: object) -> str:
+def setting_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from riverlog.testing.broker import Broker
+    from riverlog.testing.cluster import Cluster
     from riverlog.testing.faults import Faults
     from riverlog.testing.settable_clock import SettableClock
 
@@ -85,6 +86,16 @@ def riverlog_broker(request: pytest.FixtureRequest) -> Iterator["Broker"]:
 
     with Broker(**settings) as broker:
         yield broker
+
+
+@pytest.fixture
+def riverlog_cluster(request: pytest.FixtureRequest) -> Iterator["Cluster"]:
+    """A cluster of the test's own: three brokers in this process, or what is asked for by an indirect
+    parameter, `@pytest.mark.parametrize("riverlog_cluster", [{"brokers": 5}], indirect=True)`."""
+    from riverlog.testing.cluster import Cluster
+
+    with Cluster(**getattr(request, "param", {})) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -102,17 +102,17 @@ class NodeRecords:
         timeout_s: float,
     ) -> list[Record]:
         image = await self._existing(topic, timeout_s)
-        packed, named = _packed(key), tuple((name, _packed(value)) for name, value in headers.items())
-        places = _places(len(values), packed, partition, len(image.partitions))
+        packed, named = encoded(key), tuple((name, encoded(value)) for name, value in headers.items())
+        places = places_of(len(values), packed, partition, len(image.partitions))
         waiting: dict[int, list[Content]] = {}
         for place, value in zip(places, values, strict=True):
             waiting.setdefault(place, []).append(value)
         written: list[Record] = []
         for place, some in waiting.items():
-            batch = build_batch([(timestamp_ms, packed, _packed(value), named) for value in some])
+            batch = build_batch([(timestamp_ms, packed, encoded(value), named) for value in some])
             first, stamped_ms = await self._append(image, place, batch, timestamp_ms)
             written += (
-                Record(topic, place, offset, stamped_ms, packed, _packed(value), named)
+                Record(topic, place, offset, stamped_ms, packed, encoded(value), named)
                 for offset, value in enumerate(some, first)
             )
         return written
@@ -129,7 +129,7 @@ class NodeRecords:
         while ends is None or any(offsets[each] < end for each, end in ends.items()):
             left_s = deadline_s - _now_s()
             if left_s <= 0:
-                raise TimeoutError(_too_few(topic, count, found, timeout_s))
+                raise TimeoutError(too_few(topic, count, found, timeout_s))
             wait_s = min(left_s, _POLL_S)
             for data in await self._fetch(image, offsets, wait_s, committed_only=committed_only):
                 offsets[data.partition_index] = _take(data, topic, offsets, found, committed_only)
@@ -249,7 +249,7 @@ def _take(
     return next_offset
 
 
-def _places(count: int, key: bytes | None, partition: int | None, partitions: int) -> list[int]:
+def places_of(count: int, key: bytes | None, partition: int | None, partitions: int) -> list[int]:
     if partition is not None:
         return [partition] * count
     if key is not None:
@@ -257,7 +257,7 @@ def _places(count: int, key: bytes | None, partition: int | None, partitions: in
     return [number % partitions for number in range(count)]
 
 
-def _packed(content: Content) -> bytes | None:
+def encoded(content: Content) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
@@ -266,7 +266,7 @@ def _check(code: int, what: str) -> None:
         raise RiverlogError(f"{what}: {ErrorCode.of(code).name}.")
 
 
-def _too_few(topic: str, count: int | None, found: Sequence[Record], timeout_s: float) -> str:
+def too_few(topic: str, count: int | None, found: Sequence[Record], timeout_s: float) -> str:
     wanted = "all records" if count is None else f"{count} records"
     had = f", the last was {found[-1]}" if found else ""
     return f"{topic} did not have {wanted} within {timeout_s:g} s; {len(found)} came{had}."

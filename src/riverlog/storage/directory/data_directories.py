@@ -50,6 +50,11 @@ class DataDirectories:
             directory.run_blocking = self._run_blocking
             directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
 
+    def abandon(self) -> None:
+        """Close every file and release every lock as it is. Nothing may be in progress."""
+        for directory in self._directories:
+            directory.close(clean=False)
+
     @property
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.is_online]

@@ -1,0 +1,126 @@
+"""A single node's directory becomes that of the first of several brokers, whatever interrupts it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from riverlog.model.config.parse import combine, from_mapping
+from riverlog.model.config.settings import Settings
+from riverlog.model.errors import DirectoryInUseError, FormatError
+from riverlog.node.cluster_directory import prepare_directories
+from riverlog.node.members import members
+from riverlog.node.node import Node
+from riverlog.testing import Broker
+
+RECORDS = ["a", "b", "c"]
+
+
+class Interrupted(BaseException):
+    """As a process that is killed: nobody handles it."""
+
+
+def settings(directory: Path, **given: object) -> Settings:
+    named = {name.replace("_", "."): value for name, value in given.items()}
+    return combine([from_mapping({"log.dirs": f"{directory}/a,{directory}/b", **named}, "test")])
+
+
+def make_single_node(directory: Path) -> None:
+    """With topics in both directories, one of which looks like the directory of a broker."""
+    broker = Broker({"log.dirs": f"{directory}/a,{directory}/b"}, data_dir=directory / "a")
+    with broker:
+        for topic in ("orders", "broker"):
+            broker.create_topic(topic, partitions=4)
+            broker.produce(topic, *RECORDS, partition=1)
+
+
+def prepare(directory: Path, count: int = 2, **given: object) -> None:
+    chosen = settings(directory, **given)
+    prepare_directories(chosen, members(chosen, count))
+
+
+def read_as_first_broker(directory: Path) -> None:
+    """All records are there for the first broker of the cluster."""
+    first = members(settings(directory), 2)[0]
+    broker = Broker(
+        {**first.overrides, "listeners": "PLAINTEXT://127.0.0.1:0"}, data_dir=directory / "a" / "broker-1"
+    )
+    with broker:
+        for topic in ("orders", "broker"):
+            assert [each.value for each in broker.consume(topic)] == [each.encode() for each in RECORDS]
+
+
+def test_the_records_are_those_of_the_first_broker(tmp_path: Path) -> None:
+    make_single_node(tmp_path)
+    prepare(tmp_path)
+    read_as_first_broker(tmp_path)
+    prepare(tmp_path, count=3)
+    assert sorted(os.listdir(tmp_path / "a")) == [".lock", "broker-1", "metadata"]
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 5, 9, 12])
+def test_interrupted_at_a_step_it_is_whole_or_starts_no_single_node_and_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    make_single_node(tmp_path)
+    really_rename, left = os.rename, step
+
+    def rename(source: str, target: str) -> None:
+        nonlocal left
+        if left == 0:
+            raise Interrupted
+        left -= 1
+        really_rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename)
+        with pytest.raises(Interrupted):
+            prepare(tmp_path)
+    if step > 0:
+        with pytest.raises(FormatError, match="not a data directory"):
+            asyncio.run(Node(settings(tmp_path, listeners="PLAINTEXT://127.0.0.1:0")).start())
+    prepare(tmp_path)
+    read_as_first_broker(tmp_path)
+
+
+def test_a_node_that_is_none_of_the_brokers_is_refused_and_left_alone(tmp_path: Path) -> None:
+    make_single_node(tmp_path)
+    before = sorted(os.listdir(tmp_path / "a"))
+    with pytest.raises(FormatError, match=r"--set node\.id=1"):
+        prepare(tmp_path, node_id=7)
+    with pytest.raises(FormatError, match="riverlog metadata import"):
+        prepare(tmp_path, zookeeper_connect="127.0.0.1:2181")
+    assert sorted(os.listdir(tmp_path / "a")) == before
+
+
+def test_a_node_that_runs_is_left_alone(tmp_path: Path) -> None:
+    with (
+        Broker({"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}, data_dir=tmp_path / "a"),
+        pytest.raises(DirectoryInUseError, match="Stop it first"),
+    ):
+        prepare(tmp_path)
+
+
+def test_fewer_brokers_than_there_are_directories_are_refused_with_the_command(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / "a" / f"broker-{number}").mkdir(parents=True)
+    with pytest.raises(FormatError, match="--brokers 3"):
+        prepare(tmp_path, count=2)
+    with pytest.raises(FormatError, match=r"--brokers 3 .*--set node\.id=1"):
+        prepare(tmp_path, count=3, node_id=2)
+    prepare(tmp_path, count=4)
+
+
+def test_a_directory_of_another_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "notes.txt").touch()
+    with pytest.raises(FormatError, match=r"notes\.txt"):
+        prepare(tmp_path)
+
+
+def test_a_single_node_does_not_start_in_the_directory_of_several(tmp_path: Path) -> None:
+    for name in ("broker-1", "broker-2", "metadata"):
+        (tmp_path / "a" / name).mkdir(parents=True)
+    with pytest.raises(FormatError, match="riverlog serve --brokers 2 --data-dir"):
+        asyncio.run(Node(settings(tmp_path, listeners="PLAINTEXT://127.0.0.1:0")).start())
