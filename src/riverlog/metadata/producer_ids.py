@@ -1,42 +1,91 @@
 """Producer ids that no other producer of the cluster has or had.
 
 A broker takes a block of them from the store at a time and hands them out one by one; a block that a crash
-cut short, or of which it is not known whether it was taken, is lost, never reused.
+cut short, or of which it is not known whether it was taken, is lost, never reused. The next block is taken
+before the present one is used up, so that a store which is away for a while is not noticed; when no id is
+left and none can be had soon, that is an error, and whoever asked asks again.
 """
 
 import asyncio
+import logging
 from typing import Final
 
 from riverlog.metadata import layout, payloads
+from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import NodeId, ProducerId
 from riverlog.model.metadata_store import (
     BadVersionError,
     MetadataStore,
     NodeExistsError,
     OutcomeUnknownError,
+    StoreError,
 )
 
 BLOCK_SIZE: Final = 1000
+_TAKE_NEXT_AT: Final = BLOCK_SIZE // 10
+"""So many ids are left when the next block is taken, as in Apache Kafka."""
+_PATIENCE_S: Final = 2.0
+"""How long one who asks waits for a block."""
+
+_logger = logging.getLogger(__name__)
+
+
+class NoProducerIdError(RiverlogError):
+    """The store gives no block of ids now; a later try may succeed."""
 
 
 class ProducerIds:
+    """Everything that it starts ends with `close`."""
+
     def __init__(self, store: MetadataStore, node_id: NodeId) -> None:
         self._store = store
         self._node_id = node_id
-        self._next = 0
-        self._end = 0
-        self._turn = asyncio.Lock()
+        self._present: range = range(0)
+        self._ahead: range | None = None
+        self._taking: asyncio.Task[None] | None = None
 
     async def next_producer_id(self) -> ProducerId:
-        async with self._turn:
-            if self._next == self._end:
-                self._next = await self._take_block()
-                self._end = self._next + BLOCK_SIZE
-            self._next += 1
-            return ProducerId(self._next - 1)
+        """Raises `NoProducerIdError`."""
+        while not self._present:
+            if self._ahead is not None:
+                self._present, self._ahead = self._ahead, None
+            else:
+                await self._wait_for_block()
+        found, self._present = self._present[0], self._present[1:]
+        if len(self._present) <= _TAKE_NEXT_AT and self._ahead is None:
+            self._take_ahead()
+        return ProducerId(found)
 
-    async def _take_block(self) -> int:
-        """The first id of a block that is now ours. Tries again when another broker was quicker."""
+    async def close(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.gather(self._taking, return_exceptions=True)
+
+    async def _wait_for_block(self) -> None:
+        """All who ask meanwhile wait for the same block."""
+        taking = self._take_ahead()
+        await asyncio.wait([taking], timeout=_PATIENCE_S)
+        if not taking.done():
+            raise NoProducerIdError("the store does not answer, and no producer id is left")
+        error = None if taking.cancelled() else taking.exception()
+        if error is not None:
+            raise NoProducerIdError(f"no producer ids can be had: {error}") from error
+
+    def _take_ahead(self) -> "asyncio.Task[None]":
+        if self._taking is None:
+            self._taking = asyncio.create_task(self._take_block(), name="take producer ids")
+            self._taking.add_done_callback(self._on_taken)
+        return self._taking
+
+    def _on_taken(self, taking: "asyncio.Task[None]") -> None:
+        self._taking = None
+        error = None if taking.cancelled() else taking.exception()
+        if error is not None:
+            level = logging.WARNING if isinstance(error, StoreError) else logging.ERROR
+            _logger.log(level, "the next producer ids cannot be taken: %s", error)
+
+    async def _take_block(self) -> None:
+        """A block that is ours from then on. Tries again when another broker was quicker."""
         path = layout.PRODUCER_ID_BLOCK
         while True:
             node = await self._store.get(path)
@@ -48,5 +97,7 @@ class ProducerIds:
                 else:
                     await self._store.set(path, block, expected_version=node.version)
             except (BadVersionError, NodeExistsError, OutcomeUnknownError):
+                await self._store.sync()
                 continue
-            return first
+            self._ahead = range(first, first + BLOCK_SIZE)
+            return

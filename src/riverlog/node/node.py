@@ -206,6 +206,7 @@ class Node:
         self._peers = peers_of(self.config, self._network, lambda: follower.image, self._random.random)
         self._stack.callback(self._peers.close)
         producer_ids = ProducerIds(store, self.config.node_id)
+        self._stack.push_async_callback(producer_ids.close)
         self._coordinators = coordinators = Coordinators(
             self._settings,
             self.config.node_id,

@@ -9,10 +9,9 @@ from collections.abc import Awaitable
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.coordinator import TransactionCoordinator
-from riverlog.metadata.producer_ids import ProducerIds
+from riverlog.metadata.producer_ids import NoProducerIdError, ProducerIds
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch
-from riverlog.model.metadata_store import StoreWriteError
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _KNOWS_FENCED_SINCE = 4
@@ -37,7 +36,7 @@ class InitProducerIdHandler:
     async def _allocate(self) -> InitProducerIdResponse:
         try:
             producer_id = await self._producer_ids.next_producer_id()
-        except StoreWriteError:
+        except NoProducerIdError:
             # As Kafka answers while it has no ids to give; clients ask again.
             return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

@@ -24,14 +24,13 @@ from riverlog.coordinator.transactions.shard import (
 from riverlog.coordinator.transactions.takeover import InitRequest
 from riverlog.coordinator.transactions.transaction import NO_TIMEOUT_MS, Transaction
 from riverlog.metadata.delta import ImageDelta
-from riverlog.metadata.producer_ids import ProducerIds
+from riverlog.metadata.producer_ids import NoProducerIdError, ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
-from riverlog.model.metadata_store import StoreWriteError
 from riverlog.replication.replica_set import ReplicaSet
 
 R = TypeVar("R")
@@ -182,10 +181,10 @@ class TransactionCoordinator:
         await self._runtime.close()
 
     async def _fresh_id(self) -> int | None:
-        """None while the store takes no write, and so gives no block of ids; nothing is decided then."""
+        """None while the store gives no block of ids; nothing is decided then."""
         try:
             return await self._producer_ids.next_producer_id()
-        except StoreWriteError:
+        except NoProducerIdError:
             return None
 
     def _index(self, transactional_id: str) -> int:

@@ -1,0 +1,94 @@
+"""Blocks of producer ids: taken in time, by one broker each, and an error when none is to be had."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from riverlog.metadata import layout, payloads
+from riverlog.metadata.producer_ids import BLOCK_SIZE, NoProducerIdError, ProducerIds
+from riverlog.model.ids import NodeId
+from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from tests.coordinator.hosting import run_virtually
+
+
+def run(scenario: Callable[[SimulatedEnsemble, SimulatedStore, ProducerIds], Awaitable[None]]) -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        store = ensemble.connect("broker 1")
+        ids = ProducerIds(store, NodeId(1))
+        await scenario(ensemble, store, ids)
+        await ids.close()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run_virtually(main)
+
+
+async def last_taken(ensemble: SimulatedEnsemble) -> int:
+    node = await ensemble.connect().get(layout.PRODUCER_ID_BLOCK)
+    assert node is not None
+    return payloads.decode_producer_ids("", node.data)[1]
+
+
+async def take(ids: ProducerIds, count: int) -> list[int]:
+    return [await ids.next_producer_id() for _ in range(count)]
+
+
+def test_the_next_block_is_taken_when_a_tenth_of_the_present_one_is_left() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
+        assert await take(ids, 899) == list(range(899))
+        await asyncio.sleep(1)
+        assert await last_taken(ensemble) == BLOCK_SIZE - 1
+        await take(ids, 1)
+        await asyncio.sleep(1)
+        assert await last_taken(ensemble) == 2 * BLOCK_SIZE - 1
+        assert await take(ids, 200) == list(range(900, 1100))
+        assert await last_taken(ensemble) == 2 * BLOCK_SIZE - 1, "one block ahead, not more"
+
+    run(scenario)
+
+
+def test_a_store_that_is_away_is_not_noticed_while_ids_are_left_and_is_an_error_then() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
+        await take(ids, 950)
+        await asyncio.sleep(1)
+        store.suspend()
+        await take(ids, BLOCK_SIZE + 50)
+        asked = [asyncio.ensure_future(ids.next_producer_id()) for _ in range(3)]
+        await asyncio.sleep(5)
+        for each in asked:
+            with pytest.raises(NoProducerIdError):
+                each.result()
+        store.resume()
+        given = await take(ids, 5)
+        assert min(given) >= 2 * BLOCK_SIZE
+
+    run(scenario)
+
+
+def test_a_store_that_takes_no_writes_gives_no_ids() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
+        ensemble.is_unwritable = True
+        with pytest.raises(NoProducerIdError):
+            await ids.next_producer_id()
+        ensemble.is_unwritable = False
+        ensemble.lost_replies = 1
+        try:
+            given = await take(ids, 1)
+        except NoProducerIdError:
+            given = await take(ids, 1)
+        assert given == [BLOCK_SIZE], "the block whose answer was lost with the session is not used"
+
+    run(scenario)
+
+
+def test_a_block_that_another_broker_was_quicker_to_take_is_left_to_it() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
+        others = [ProducerIds(ensemble.connect(f"broker {at}"), NodeId(at)) for at in range(2, 6)]
+        given = await asyncio.gather(*(each.next_producer_id() for each in (ids, *others) for _ in range(30)))
+        assert len(set(given)) == len(given)
+        assert {at // BLOCK_SIZE for at in given} == set(range(5))
+        for each in others:
+            await each.close()
+
+    run(scenario)
