@@ -101,7 +101,7 @@ def test_a_json_line_that_is_no_record_is_refused(line: bytes) -> None:
 def test_a_percent_sign_may_stand_anywhere_in_a_format() -> None:
     message = Message(topic="t", partition=0, offset=1, key=None, value=b"%k\xff", timestamp=(1, 5))
 
-    assert text_writer("%%k=%k %s%%", "N", BYTES)(message) == b"%k=N %k\xff%"
+    assert text_writer("%%k=%k %s%%", "N", BYTES, lambda _: None)(message) == b"%k=N %k\xff%"
 
 
 def test_json_flags_base64() -> None:

@@ -77,6 +77,18 @@ def records_between(
             return
 
 
+def headers_from(
+    brokers: Brokers, connection: Connection, place: Place, offset: int
+) -> "list[tuple[BatchHeader, memoryview, int]]":
+    """The batch that holds the offset and some that follow: header, what was fetched, the place in it."""
+    from riverlog.records.batch import walk
+
+    data = fetch(brokers, connection, place, offset)
+    assert data.records is None or isinstance(data.records, bytes | memoryview)
+    buffer = memoryview(data.records or b"")
+    return [(header, buffer, position) for position, header in walk(buffer)]
+
+
 def fetch(
     brokers: Brokers, connection: Connection, place: Place, offset: int, *, committed_only: bool = False
 ) -> "PartitionData":

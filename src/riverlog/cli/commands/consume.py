@@ -18,8 +18,9 @@ from riverlog.cli.old_letters import still_taking
 from riverlog.cli.records.documents import Documents
 from riverlog.cli.records.format import Writer, json_writer, text_writer
 from riverlog.cli.records.group_reading import read_as_group
+from riverlog.cli.records.producers import Producers
 from riverlog.cli.records.reading import read_partitions
-from riverlog.cli.records.wanted import Limits, Wanted, matching_topics
+from riverlog.cli.records.wanted import Limits, Wanted, is_pattern, matching_topics
 from riverlog.cli.schema_options import RegistryOption, registry_at
 
 app = typer.Typer(add_completion=False)
@@ -43,7 +44,7 @@ def consume(
         list[str],
         typer.Argument(
             metavar="TOPIC…",
-            help="Names, or patterns such as 'orders-*', for the topics that match when it starts.",
+            help="Names, or patterns such as 'orders-*', also for topics that come while it reads.",
             show_default=False,
         ),
     ],
@@ -82,8 +83,8 @@ def consume(
             "-f",
             "--format",
             help="%t topic, %p partition, %o offset, %T timestamp, %k key, %K its length, %s value,"
-            " %S its length, %h headers, %% percent; \\n \\t \\0 \\xHH. In another form: %k{hex}, %k{base64},"
-            " so %s and %h; %T{iso}.",
+            " %S its length, %h headers, %P producer id, %% percent; \\n \\t \\0 \\xHH. In another form:"
+            " %k{hex}, %k{base64}, so %s and %h; %T{iso}; %P{epoch}, %P{sequence}.",
         ),
     ] = "%s\\n",
     null: Annotated[
@@ -116,6 +117,7 @@ def consume(
 
     Without --count, --exit-at-end and --to it goes on until Ctrl-C, which is its normal end.
     A new group begins where --from says, in all partitions; one that is not new goes on where it stopped.
+    A topic that comes later and matches a pattern is read from its start.
 
     Examples:
       riverlog consume orders --from start --exit-at-end
@@ -123,25 +125,29 @@ def consume(
       riverlog consume orders --from @2026-01-31T12:00:00Z -o json
       riverlog consume orders 'payments-*' --from 10:20 -f '%t %s{hex}\\n'
       riverlog consume orders --from @-2h --to @-1h -f '%T{iso} %s\\n'
+      riverlog consume orders --from -10 -f '%o %P %P{epoch} %P{sequence} %s\\n'
       riverlog consume orders --group billing --count 100
       riverlog consume orders --schema value=avro --schema-registry http://127.0.0.1:8081
 
-    The id of a record's producer is not among what can be printed: the client does not tell it.
-    `riverlog log dump` shows it.
+    For %P the batches are fetched a second time: the client does not tell who has written a record.
     """
     documents = _documents(connection, schema or [], schema_registry)
-    writer: Writer = (
-        json_writer(documents) if output is RecordOutput.JSON else text_writer(template, null, documents)
-    )
+    producers = Producers(connection)
+    writer: Writer
+    if output is RecordOutput.JSON:
+        writer = json_writer(documents)
+    else:
+        writer = text_writer(template, null, documents, producers.of)
     if group is not None:
         _check_options_of_group(partition, start, end)
     default = "end" if end is None else "start"
     span = parse_span(start or default, end, "--from", "--to")
     limits = Limits(count=count, exit_at_end=exit_at_end or span.end is not None)
     try:
-        with heeded_once():
-            found = matching_topics(connection, topics)
-            wanted = Wanted(found, writer, limits, isolation.value, tells_ends)
+        with heeded_once(), producers:
+            patterns = () if limits.exit_at_end else tuple(filter(is_pattern, topics))
+            found = matching_topics(connection, topics, waits=bool(patterns))
+            wanted = Wanted(found, writer, limits, isolation.value, tells_ends, patterns)
             if group is None:
                 read_partitions(connection, wanted, span, partition)
             else:

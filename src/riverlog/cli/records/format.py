@@ -4,13 +4,14 @@ Tokens, as in kcat: %t topic, %p partition, %o offset, %T timestamp in ms, %k ke
 %s value, %S length of the value (-1 for null), %h headers as NAME=VALUE,…, %% a percent sign; and the
 escapes \n, \t, \0, \\, \xHH. The bytes of keys, values and headers are written as they are, or as a name in
 braces behind the token says: %k{hex}, %s{base64}; %T{iso} is the timestamp in UTC as ISO 8601. Where a schema
-is chosen, %k and %s are documents of JSON; lengths and named forms are those of the bytes.
+is chosen, %k and %s are documents of JSON; lengths and named forms are those of the bytes. %P is the id of
+the producer, %P{epoch} its epoch and %P{sequence} the record's number in its sequence.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ from riverlog.cli.failures import usage
 from riverlog.cli.records.documents import Documents
 from riverlog.cli.records.json_form import Headers, compact_json, encode_headers
 from riverlog.cli.records.lines import unescape
+from riverlog.cli.records.producers import Origin
 from riverlog.cli.schemas.choice import Side
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 Writer = Callable[["Message"], bytes]
+OriginOf = Callable[["Message"], Origin | None]
 _NAMED_FORM = re.compile(r"[a-zA-Z]\{[a-z0-9]+\}")
 _FORMS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -33,9 +36,12 @@ _FORMS: dict[str, Callable[[bytes], bytes]] = {
 _TIMESTAMP_TYPES = {0: None, 1: "create", 2: "append"}
 
 
-def text_writer(template: str, null: str, documents: Documents) -> Writer:
-    """A function that fills the template; `null` stands for a null key, value or header."""
-    parts = _compile(template, null.encode(), documents)
+def text_writer(template: str, null: str, documents: Documents, origin_of: OriginOf) -> Writer:
+    """A function that fills the template; `null` stands for a null key, value or header, or no producer."""
+    tokens = _tokens(null.encode())
+    tokens |= _tokens_of_documents(null.encode(), documents)
+    tokens |= _tokens_of_producers(null.encode(), origin_of)
+    parts = _compile(template, tokens)
 
     def write(message: "Message") -> bytes:
         return b"".join([part if isinstance(part, bytes) else part(message) for part in parts])
@@ -67,8 +73,7 @@ def headers_of(message: "Message") -> Headers:
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
 
 
-def _compile(template: str, null: bytes, documents: Documents) -> list[bytes | Writer]:
-    tokens = _tokens(null) | _tokens_of_documents(null, documents)
+def _compile(template: str, tokens: Mapping[str, bytes | Writer]) -> list[bytes | Writer]:
     literal, *rest = _split_at_percent(template)
     parts: list[bytes | Writer] = [unescape(literal).encode()]
     for piece in rest:
@@ -115,6 +120,17 @@ def _tokens_of_documents(null: bytes, documents: Documents) -> dict[str, Writer]
         return lambda message: null if (found := documents.text(side, message)) is None else found
 
     return {"k": text(Side.KEY), "s": text(Side.VALUE)}
+
+
+def _tokens_of_producers(null: bytes, origin_of: OriginOf) -> dict[str, Writer]:
+    def number(field: str) -> Writer:
+        def write(message: "Message") -> bytes:
+            origin = origin_of(message)
+            return null if origin is None else b"%d" % getattr(origin, field)
+
+        return write
+
+    return {"P": number("producer_id"), "P{epoch}": number("epoch"), "P{sequence}": number("sequence")}
 
 
 def _split_at_percent(template: str) -> list[str]:

@@ -36,8 +36,8 @@ def read_as_group(connection: Connection, wanted: Wanted, group: str, start: str
     }
     consumer = connection.consumer(settings(wanted.isolation, own))
     with closing(consumer):
-        one = wanted.topics[0]
-        _find_coordinator(connection, consumer, TopicPartition(one, partitions[one][0]), group)
+        for one in wanted.topics[:1]:
+            _find_coordinator(connection, consumer, TopicPartition(one, partitions[one][0]), group)
         known = {topic for topic, _ in committed_offsets(connection, group)}
         if start is not None and not known.isdisjoint(wanted.topics):
             remark(f"group {group} goes on where it stopped; `riverlog group seek {group} --to …` moves it")
@@ -72,7 +72,7 @@ class _GroupRun(Run):
         super().__init__(connection, consumer, wanted)
         self._positions = positions
         self._failure_of_callback: CommandError | None = None
-        consumer.subscribe(list(wanted.topics), on_assign=self._on_assign)
+        self._subscribe()
 
     def _is_at_end(self) -> bool:
         if self._failure_of_callback is not None:
@@ -90,11 +90,19 @@ class _GroupRun(Run):
             )
         return [place for place in assigned if place not in self._remaining.ends]
 
+    def _begin(self, topic: str) -> None:
+        self._positions[topic] = Start()
+        self._subscribe()
+
     def _begin_anew(self, topic: str) -> None:
         """The client looks for topics rarely, and at once when it subscribes."""
         self._positions[topic] = Start()
         self._consumer.unsubscribe()
-        self._consumer.subscribe(list(self._wanted.topics), on_assign=self._on_assign)
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        if self._positions:
+            self._consumer.subscribe(list(self._positions), on_assign=self._on_assign)
 
     def _keep(self, written: "list[Message]") -> None:
         for message in written:

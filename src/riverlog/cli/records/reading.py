@@ -6,7 +6,7 @@ bulk read is written in large pieces. Reading as a member of a group is in `grou
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from riverlog.cli.asking.positions import (
 from riverlog.cli.failures import CHECK_ADDRESS, CommandError, ExitCode
 from riverlog.cli.interrupts import next_message, postponed
 from riverlog.cli.printing.output import Progress, progress, remark, warn
+from riverlog.cli.records.new_topics import NewTopics
 from riverlog.cli.records.remaining import Remaining
 from riverlog.cli.records.stopping_short import tell_what_holds_back
 from riverlog.cli.records.wanted import Wanted
@@ -48,7 +49,7 @@ def read_partitions(connection: Connection, wanted: Wanted, span: Span, partitio
         _tell_if_moved(reading)
     consumer = connection.consumer(settings(wanted.isolation, {"enable.auto.commit": False}))
     with closing(consumer):
-        _PlainRun(connection, consumer, wanted, readings).read()
+        _PlainRun(connection, consumer, wanted, readings, partitions).read()
 
 
 def _tell_if_moved(reading: Reading) -> None:
@@ -97,13 +98,21 @@ class Run:
         self._limits = wanted.limits
         self._remaining = Remaining(readings)
         self._watch = Watch(connection, wanted.topics)
+        self._new_topics = NewTopics(connection, wanted.patterns, wanted.topics)
         self._written = 0
         self._heard_at = time.monotonic()
 
     def read(self) -> None:
+        try:
+            self._read()
+        finally:
+            self._new_topics.close()
+
+    def _read(self) -> None:
         # At a terminal the records themselves are the progress.
         with progress("records", self._total(), wanted=not sys.stdout.isatty()) as bar:
             while not self._has_enough() and not (self._limits.exit_at_end and self._is_at_end()):
+                self._take_in(self._new_topics.take())
                 first = next_message(self._consumer, POLL_S)
                 if first is None:
                     self._note_silence()
@@ -117,6 +126,17 @@ class Run:
             self._tell_end(place, offset)
         if self._wanted.isolation == COMMITTED:
             tell_what_holds_back(self._connection, self._remaining.ends)
+
+    def _take_in(self, topics: Sequence[str]) -> None:
+        for topic in topics:
+            try:
+                self._begin(topic)
+            except CommandError as failure:
+                if failure.code is not ExitCode.NOT_FOUND:
+                    raise
+                continue  # It has gone again.
+            self._watch.add(topic)
+            remark(f"topic {topic} is new, and is read from its start")
 
     def _tell_end(self, place: Place, offset: int) -> None:
         if self._wanted.tells_ends:
@@ -147,7 +167,12 @@ class Run:
         """The partitions of which something is still to come."""
         raise NotImplementedError
 
+    def _begin(self, topic: str) -> None:
+        """A topic has come that was not there."""
+        raise NotImplementedError
+
     def _begin_anew(self, topic: str) -> None:
+        """Another topic has the name of one that was read."""
         raise NotImplementedError
 
     def _keep(self, written: "list[Message]") -> None:
@@ -234,9 +259,15 @@ class _PlainRun(Run):
     """Of chosen partitions."""
 
     def __init__(
-        self, connection: Connection, consumer: "Consumer", wanted: Wanted, readings: Sequence[Reading]
+        self,
+        connection: Connection,
+        consumer: "Consumer",
+        wanted: Wanted,
+        readings: Sequence[Reading],
+        partitions: Collection[int] | None,
     ) -> None:
         super().__init__(connection, consumer, wanted, readings)
+        self._partitions = partitions
         self._assign()
 
     def _total(self) -> int | None:
@@ -248,6 +279,15 @@ class _PlainRun(Run):
 
     def _missing(self) -> list[Place]:
         return self._remaining.unfinished
+
+    def _begin(self, topic: str) -> None:
+        chosen = [
+            each
+            for each in choose_partitions(self._connection, topic, None)
+            if self._partitions is None or each in self._partitions
+        ]
+        self._remaining.add(resolve(self._connection, topic, chosen, Start()))
+        self._assign()
 
     def _begin_anew(self, topic: str) -> None:
         partitions = choose_partitions(self._connection, topic, None)

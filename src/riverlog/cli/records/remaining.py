@@ -56,6 +56,10 @@ class Remaining:
         self.ends[place] = offset
         self._goals.pop(place, None)
 
+    def add(self, readings: Iterable[Reading]) -> None:
+        """Partitions of a topic that was not there when the reading began, and that has no end for it."""
+        self.positions |= {each.place: each.first_offset for each in readings}
+
     def begin_anew(self, readings: Iterable[Reading]) -> None:
         """Another topic has taken the name of one that was read."""
         for each in readings:

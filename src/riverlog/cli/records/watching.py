@@ -22,13 +22,16 @@ class Watch:
 
     def __init__(self, connection: Connection, topics: Collection[str]) -> None:
         self._connection = connection
-        self._topics = tuple(topics)
+        self._topics = list(topics)
         self._ids: dict[str, str] = {}
         self.gone: set[str] = set()
         self._looking: Mapping[str, Future[Any]] = {}
         self._next_look = 0.0
         self._lost_since: float | None = None
         self.look_now()
+
+    def add(self, topic: str) -> None:
+        self._topics.append(topic)
 
     @property
     def lost_s(self) -> float:
@@ -49,12 +52,14 @@ class Watch:
             warn(f"the connection is lost ({error.str()}); trying again")
         if self._looking:
             return self._seen() if all(each.done() for each in self._looking.values()) else []
-        if time.monotonic() >= self._next_look:
+        if self._topics and time.monotonic() >= self._next_look:
             self._looking = begin_describing(self._connection, self._topics)
         return []
 
     def look_now(self) -> list[str]:
         """As `look`, but waits for the answer."""
+        if not self._topics:
+            return []
         self._looking = begin_describing(self._connection, self._topics)
         wait(self._looking.values(), self._connection.timeout_s)
         return self._seen()
