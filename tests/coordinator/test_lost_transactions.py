@@ -132,3 +132,22 @@ def test_a_transaction_is_known_in_the_epochs_of_its_batches(
     assert {epoch for epoch in range(3, 8) if known(epoch)} == epochs
     assert not any(known(epoch, producer_id=8) for epoch in range(3, 8))
     assert not any(known(epoch, at=PARTITIONS[1]) for epoch in range(3, 8))
+
+
+def test_an_id_of_which_a_crash_may_have_taken_the_last_epochs_gets_another_producer_id() -> None:
+    """A partition takes the batches of an epoch that was used before for repetitions."""
+
+    async def check() -> None:
+        world = World()
+        stack = Stack(world)
+        await stack.start()
+        before = await stack.take_over()
+        await stack.close()
+        stack = Stack(world)
+        await stack.start()
+        after = await stack.take_over()
+        assert after.producer_id != before.producer_id
+        assert (await stack.take_over()).producer_id == after.producer_id
+        await stack.close()
+
+    run_virtually(check)

@@ -62,7 +62,7 @@ class Words:
         if committed:
             self.known |= ended
 
-    def on_loaded(self, now_ms: int) -> Effects:
+    def on_loaded(self, now_ms: int, *, may_have_lost: bool) -> Effects:
         return Effects(timers=(SetTimer("loaded", 10),))
 
     def on_committed(self, follow_up: Hashable, error: ErrorCode | None, now_ms: int) -> Effects:

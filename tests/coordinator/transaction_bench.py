@@ -57,7 +57,7 @@ class Bench:
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(key, value, offset=offset, timestamp_ms=0, producer=None)
         self.prepared.clear()
-        self._carry_out(self.shard.on_loaded(self.now_ms), [])
+        self._carry_out(self.shard.on_loaded(self.now_ms, may_have_lost=False), [])
 
     def decide(self, decide: Callable[[Token[Any]], Effects]) -> Any:
         answers: list[Any] = []

@@ -108,7 +108,7 @@ class GroupShard:
     def replay_end_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         self.offsets.replay_end_marker(producer, committed=committed)
 
-    def on_loaded(self, now_ms: int) -> Effects:
+    def on_loaded(self, now_ms: int, *, may_have_lost: bool) -> Effects:
         return _together([self.offsets.on_loaded(now_ms), *(kind.on_loaded(now_ms) for kind in self.kinds)])
 
     def on_committed(self, follow_up: FollowUp, error: ErrorCode | None, now_ms: int) -> Effects:

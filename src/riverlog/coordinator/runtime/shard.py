@@ -32,8 +32,9 @@ class Shard(Protocol):
         """The transaction of this producer has ended in this partition."""
         ...
 
-    def on_loaded(self, now_ms: int) -> Effects:
-        """The log has been replayed and the shard is about to serve: set the timers it needs."""
+    def on_loaded(self, now_ms: int, *, may_have_lost: bool) -> Effects:
+        """The log has been replayed and the shard is about to serve: set the timers it needs. A power cut
+        `may_have_lost` the end of the log, and with it what was acknowledged."""
         ...
 
     def on_committed(self, follow_up: FollowUp, error: ErrorCode | None, now_ms: int) -> Effects:

@@ -99,7 +99,9 @@ class ShardRuntime(Generic[S]):
     def begin(self) -> None:
         """The log has been replayed: serve."""
         now_ms = self._clock.wall_ms()
-        self._carry_out(self.shard.on_loaded(now_ms), now_ms)
+        log = self.partition.log
+        may_have_lost = not log.was_clean and not log.config.acks_fsync
+        self._carry_out(self.shard.on_loaded(now_ms, may_have_lost=may_have_lost), now_ms)
 
     def run(self, decide: Callable[[S, Token[R], int], Effects]) -> ShardAnswer[R]:
         """The reply to a fresh token, which this decision or a later one gives."""

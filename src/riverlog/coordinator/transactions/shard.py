@@ -1,7 +1,9 @@
 """The transactional ids of one partition of `__transaction_state`.
 
 Hard state is a `Transaction` for each id, changed by `replay` alone. Soft state is the epoch by which a
-repeated InitProducerId is known, which Kafka's log has no place for. When the end of a transaction is decided
+repeated InitProducerId is known, which Kafka's log has no place for, and of which ids a power cut may have
+taken the last epochs: they get another producer id, since a partition would take the batches of an epoch that
+was used before for repetitions. When the end of a transaction is decided
 and committed, `WriteMarkers` is ordered; so it is for every such transaction that a load finds, so that none
 stays half ended after a crash. Not here: the writing of markers.
 """
@@ -95,6 +97,7 @@ class TransactionShard:
         self._transactions: dict[str, Transaction] = {}
         self._last_epochs: dict[str, int] = {}
         self._warned: set[str] = set()
+        self._doubtful: set[str] = set()
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(self._transactions.values())
@@ -121,8 +124,11 @@ class TransactionShard:
             if value is None:
                 self._transactions.pop(transactional_id, None)
                 self._last_epochs.pop(transactional_id, None)
-            else:
-                self._transactions[transactional_id] = transaction_of(transactional_id, value)
+                return
+            before, after = self.get(transactional_id), transaction_of(transactional_id, value)
+            self._transactions[transactional_id] = after
+            if before is not None and before.client.producer_id != after.client.producer_id:
+                self._doubtful.discard(transactional_id)
         except (MalformedMessage, UnknownVersion, ValueError) as error:
             _logger.error("a transaction at offset %d cannot be read: %s", offset, error)
 
@@ -134,7 +140,8 @@ class TransactionShard:
     def init(self, request: InitRequest, token: Token[Initialised | Needs], now_ms: int) -> Effects:
         name = request.transactional_id
         before = self.get(name)
-        match decide_init(before, request, self._last_epochs.get(name), now_ms):
+        is_doubtful = name in self._doubtful
+        match decide_init(before, request, self._last_epochs.get(name), now_ms, is_doubtful=is_doubtful):
             case TakenOver(transaction=after, last_epoch=last_epoch):
                 if last_epoch is None:
                     self._last_epochs.pop(name, None)
@@ -198,7 +205,8 @@ class TransactionShard:
 
     # What time brings.
 
-    def on_loaded(self, now_ms: int) -> Effects:
+    def on_loaded(self, now_ms: int, *, may_have_lost: bool) -> Effects:
+        self._doubtful = set(self._transactions) if may_have_lost else set()
         prepared = tuple(each for each in self if each.state.is_prepared)
         return Effects(
             timers=(

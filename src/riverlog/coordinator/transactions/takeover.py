@@ -44,8 +44,15 @@ class Fenced(NamedTuple):
 
 
 def decide_init(
-    transaction: Transaction | None, request: InitRequest, last_epoch: int | None, now_ms: int
+    transaction: Transaction | None,
+    request: InitRequest,
+    last_epoch: int | None,
+    now_ms: int,
+    *,
+    is_doubtful: bool = False,
 ) -> TakenOver | Fenced | ErrorCode | Needs:
+    """`is_doubtful`: epochs above the known one may have been given out, so that only another producer id is
+    sure to be new."""
     if transaction is None:
         return _first(request, now_ms)
     if request.expected is not None and not _may_be(transaction, request.expected):
@@ -55,7 +62,7 @@ def decide_init(
         case AnswerWith(error=error):
             return error
         case Goto(state=TransactionState.EMPTY):
-            return _begin_anew(transaction, request, last_epoch, now_ms)
+            return _begin_anew(transaction, request, last_epoch, now_ms, is_doubtful=is_doubtful)
         case Goto(state=TransactionState.PREPARE_EPOCH_FENCE):
             return decide_fence(transaction, now_ms)
         case Goto():
@@ -94,7 +101,7 @@ def _may_be(transaction: Transaction, expected: ProducerIdAndEpoch) -> bool:
 
 
 def _begin_anew(
-    transaction: Transaction, request: InitRequest, last_epoch: int | None, now_ms: int
+    transaction: Transaction, request: InitRequest, last_epoch: int | None, now_ms: int, *, is_doubtful: bool
 ) -> TakenOver | ErrorCode | Needs:
     present, expected = transaction.producer, request.expected
     is_repetition = expected is not None and expected.producer_epoch != present.producer_epoch
@@ -104,7 +111,7 @@ def _begin_anew(
             return ErrorCode.PRODUCER_FENCED
         after = present
     else:
-        raised = _raise(present, request.fresh_id)
+        raised = _raise(present, request.fresh_id, is_doubtful=is_doubtful)
         if isinstance(raised, Needs):
             return raised
         after = raised
@@ -124,8 +131,10 @@ def _keep(transaction: Transaction, request: InitRequest, now_ms: int) -> TakenO
     return TakenOver(transaction.kept(after, timeout_ms, now_ms))
 
 
-def _raise(present: ProducerIdAndEpoch, fresh_id: int | None) -> ProducerIdAndEpoch | Needs:
-    if not is_exhausted(present):
+def _raise(
+    present: ProducerIdAndEpoch, fresh_id: int | None, *, is_doubtful: bool = False
+) -> ProducerIdAndEpoch | Needs:
+    if not is_doubtful and not is_exhausted(present):
         assert present.producer_epoch < EPOCH_MAX - 1
         return ProducerIdAndEpoch(present.producer_id, present.producer_epoch + 1)
     return Needs.FRESH_ID if fresh_id is None else ProducerIdAndEpoch(fresh_id, 0)

@@ -41,6 +41,7 @@ class Log:
         "sync",
         "topic_id",
         "topic_partition",
+        "was_clean",
     )
 
     def __init__(self, to_open: LogToOpen, environment: LogEnvironment) -> None:
@@ -48,6 +49,8 @@ class Log:
         disk, directory, is_clean = environment.files.disk, to_open.directory, to_open.is_clean
         disk.make_directories(directory)
         self.topic_partition = to_open.topic_partition
+        self.was_clean = is_clean
+        """Whether it was closed cleanly; else a power cut may have taken its end."""
         self.topic_id = agree_on_topic_id(disk, directory, to_open.topic_id, clean=is_clean)
         loaded = LogLoader(to_open, environment.files, environment.clock.wall_ms()).load()
         self.cut_bytes = loaded.cut_bytes
