@@ -1,7 +1,7 @@
 """A metadata store, its follower and a controller on it, for tests that need the three together."""
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -11,6 +11,7 @@ from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster, layout
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.registration import Registrant, register
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.network import Address
@@ -28,6 +29,21 @@ class Parts:
     controller: Controller
 
 
+def registrant(number: int, directories: Iterable[int] = (1,), host: str = "h") -> Registrant:
+    return Registrant(
+        NodeId(number),
+        {
+            LISTENER: Address("127.0.0.1", 9091 + number),
+            "INNER": Address(f"node{number}", 19091 + number),
+        },
+        {LISTENER: "PLAINTEXT", "INNER": "PLAINTEXT"},
+        f"rack{number}",
+        host,
+        "boot",
+        tuple(UUID(int=each) for each in directories),
+    )
+
+
 @asynccontextmanager
 async def running(
     store: MetadataStore | None = None,
@@ -39,17 +55,7 @@ async def running(
     store = store or SimulatedEnsemble().connect()
     await cluster.prepare(store, remembered=None, fresh_id=CLUSTER_ID)
     for number in range(1, brokers + 1):
-        await cluster.register_broker(
-            store,
-            NodeId(number),
-            {
-                LISTENER: Address("127.0.0.1", 9091 + number),
-                "INNER": Address(f"node{number}", 19091 + number),
-            },
-            security={LISTENER: "PLAINTEXT", "INNER": "PLAINTEXT"},
-            rack=f"rack{number}",
-            now_ms=0,
-        )
+        await register(store, registrant(number), now_ms=0)
     follower = MetadataFollower(store)
     await follower.start()
     controller = Controller(

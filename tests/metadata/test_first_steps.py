@@ -79,7 +79,7 @@ def test_producer_ids_are_never_given_twice_by_brokers_or_after_restarts() -> No
     asyncio.run(main())
 
 
-def test_an_export_can_be_restored_into_another_store_and_gives_the_same_image() -> None:
+def test_an_export_can_be_restored_into_another_store_and_gives_the_same_topics() -> None:
     async def main() -> None:
         async with running() as parts:
             await parts.controller.create_topics(
@@ -92,7 +92,14 @@ def test_an_export_can_be_restored_into_another_store_and_gives_the_same_image()
         other = SimulatedEnsemble().connect()
         await export.restore(other, document)
         async with running(other) as parts:
-            assert parts.follower.image.topics == topics
+            restored = parts.follower.image.topics
+            assert {name: each.topic_id for name, each in restored.items()} == {
+                name: each.topic_id for name, each in topics.items()
+            }
+            for name, topic in topics.items():
+                for before, after in zip(topic.partitions, restored[name].partitions, strict=True):
+                    assert (after.replicas, after.leader) == (before.replicas, before.leader)
+                    assert after.leader_epoch == before.leader_epoch + 1, "the broker is another one now"
             assert parts.follower.image.configs == configs
 
     asyncio.run(main())

@@ -1,7 +1,8 @@
-"""First steps of a node in a metadata store: the permanent nodes, the cluster id, the broker's registration.
+"""First steps of a node in a metadata store: the permanent nodes and the cluster id.
 
-Not here: topics and configs. A store without a cluster id is new; one that has lost the id its data
-directory remembers is refused, because every log would look like that of a deleted topic.
+Not here: the broker's registration (`registration`), topics and configs. A store without a cluster id is new;
+one that has lost the id its data directory remembers is refused, because every log would look like that of a
+deleted topic. So is a tree that another program uses.
 """
 
 from collections.abc import Mapping
@@ -10,24 +11,22 @@ from uuid import UUID
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import NodeId
-from riverlog.model.metadata_store import (
-    Create,
-    Delete,
-    MetadataStore,
-    NodeExistsError,
-    Operation,
-    OutcomeUnknownError,
-)
-from riverlog.model.network import Address
+from riverlog.model.features import HIGHEST_LEVELS
+from riverlog.model.metadata_store import Create, MetadataStore, NodeExistsError, OutcomeUnknownError
 
 
-async def prepare(store: MetadataStore, *, remembered: str | None, fresh_id: UUID) -> str:
+async def prepare(
+    store: MetadataStore, *, remembered: str | None, fresh_id: UUID, is_shared: bool = False
+) -> str:
     """Make the permanent nodes and return the cluster id.
 
     `remembered` is the cluster id in the data directory's `meta.properties`, if there is one; `fresh_id`
-    becomes the id of a new cluster.
+    becomes the id of a new cluster. In a store that is shared, which others may have filled, the levels of
+    features are written down: another release would take its own for granted.
     """
+    if is_shared:
+        await store.sync()
+        await _check_is_ours(store)
     if await store.get(layout.CLUSTER_ID) is None and remembered is not None:
         raise FormatError(
             f"The data directory belongs to cluster {remembered}, but its metadata is empty. "
@@ -35,6 +34,8 @@ async def prepare(store: MetadataStore, *, remembered: str | None, fresh_id: UUI
         )
     wanted = dict.fromkeys(layout.PERSISTENT, b"")
     wanted[layout.CLUSTER_ID] = payloads.encode_cluster_id(payloads.uuid_text(fresh_id))
+    if is_shared and await store.get(layout.CLUSTER_ID) is None:
+        wanted[layout.FEATURES] = payloads.encode_features(HIGHEST_LEVELS)
     await _create_missing(store, wanted)
     node = await store.get(layout.CLUSTER_ID)
     assert node is not None
@@ -47,27 +48,18 @@ async def prepare(store: MetadataStore, *, remembered: str | None, fresh_id: UUI
     return cluster_id
 
 
-async def register_broker(
-    store: MetadataStore,
-    node_id: NodeId,
-    endpoints: Mapping[str, Address],
-    *,
-    security: Mapping[str, str],
-    rack: str | None,
-    now_ms: int,
-) -> None:
-    """Announce this broker for as long as its session lasts; a second announcement replaces the first."""
-    path = layout.broker(node_id)
-    data = payloads.encode_broker(payloads.BrokerNode(endpoints, security, rack), now_ms)
-    operations: list[Operation] = [Create(path, data, ephemeral=True)]
-    if await store.get(path) is not None:
-        operations.insert(0, Delete(path))
-    await store.multi(operations)
-
-
 async def deleted_topics(store: MetadataStore) -> frozenset[UUID]:
     """The topics that are known to be gone, so that their logs may go as well."""
     return frozenset(map(payloads.parse_uuid, await store.children(layout.DELETED_TOPICS)))
+
+
+async def _check_is_ours(store: MetadataStore) -> None:
+    if await store.get("/brokers") is not None and await store.get(layout.OURS) is None:
+        raise FormatError(
+            "The metadata store is in use by another program, as Apache Kafka: it has /brokers, but no "
+            f"{layout.OURS}. Nothing was changed. Give the cluster a path of its own, as in "
+            "zookeeper.connect=host:port/riverlog."
+        )
 
 
 async def _create_missing(store: MetadataStore, wanted: Mapping[str, bytes]) -> None:

@@ -55,7 +55,10 @@ class BrokerImage(NamedTuple):
     """Advertised address by listener name."""
     rack: str | None = None
     epoch: int = 0
-    """Another one for each registration."""
+    """Rises with each registration."""
+    host: str | None = None
+    """The machine it runs on; None where nobody knows."""
+    is_shutting_down: bool = False
 
 
 NO_CONFIG: Mapping[str, str] = {}

@@ -184,7 +184,14 @@ class ImageBuilder:
             self._brokers.drop(node_id)
             return
         registered = payloads.decode_broker(path, node.data)
-        broker = BrokerImage(node_id, registered.endpoints, registered.rack, node.created)
+        broker = BrokerImage(
+            node_id,
+            registered.endpoints,
+            registered.rack,
+            node.created if registered.epoch is None else registered.epoch,
+            registered.host,
+            is_shutting_down=node.version > 0,
+        )
         self._brokers.put(node_id, broker)
 
     def _apply_config(self, path: str, resource: ConfigResource, node: Versioned | None) -> None:

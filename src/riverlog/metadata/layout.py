@@ -18,6 +18,10 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 TOPICS_TO_DELETE: Final = "/admin/delete_topics"
+OURS: Final = "/riverlog"
+"""What Apache Kafka has no place for. A tree with brokers but without this is not ours."""
+REGISTRATIONS: Final = "/riverlog/brokers"
+"""What is known of each broker that was ever registered; the version of its node is the broker's epoch."""
 DELETED_TOPICS: Final = "/riverlog/deleted"
 """The ids of topics that are gone, for brokers that were away when they went."""
 FEATURES: Final = "/feature"
@@ -41,7 +45,8 @@ PERSISTENT: Final = (
     "/admin",
     TOPICS_TO_DELETE,
     "/cluster",
-    "/riverlog",
+    OURS,
+    REGISTRATIONS,
     DELETED_TOPICS,
 )
 """Nodes that always exist, parents first."""
@@ -49,6 +54,10 @@ PERSISTENT: Final = (
 
 def broker(node_id: int) -> str:
     return f"{BROKER_IDS}/{node_id}"
+
+
+def registration(node_id: int) -> str:
+    return f"{REGISTRATIONS}/{node_id}"
 
 
 def topic(name: str) -> str:

@@ -43,6 +43,26 @@ class BrokerNode(NamedTuple):
     endpoints: Mapping[str, Address]
     security: Mapping[str, str]
     rack: str | None
+    epoch: int | None = None
+    """Rises with each registration. None where Apache Kafka has written it."""
+    host: str | None = None
+    """The machine it runs on."""
+
+
+class RegistrationNode(NamedTuple):
+    """What the cluster knows of a broker also while it is away."""
+
+    directories: tuple[UUID, ...]
+    boot_id: str
+    """Of the kernel: the same until the machine is started anew."""
+    host: str
+    address: str
+    """For people."""
+    format: int
+    oldest_format: int
+    """That it can be in one cluster with."""
+    features: Mapping[str, int]
+    """The highest levels it knows."""
 
 
 def encode_topic(node: TopicNode) -> bytes:
@@ -114,6 +134,8 @@ def encode_broker(node: BrokerNode, timestamp_ms: int) -> bytes:
     }
     if node.rack is not None:
         fields["rack"] = node.rack
+    if node.epoch is not None:
+        fields["riverlog"] = {"epoch": node.epoch, "host": node.host}
     return _encode(fields)
 
 
@@ -124,8 +146,41 @@ def decode_broker(path: str, data: bytes) -> BrokerNode:
             dict(_endpoint(text) for text in fields["endpoints"]),
             dict(fields.get("listener_security_protocol_map", {})),
             fields.get("rack"),
+            fields.get("riverlog", {}).get("epoch"),
+            fields.get("riverlog", {}).get("host"),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _malformed(path, error) from error
+
+
+def encode_registration(node: RegistrationNode) -> bytes:
+    return _encode(
+        {
+            "version": 1,
+            "directories": [uuid_text(each) for each in node.directories],
+            "boot_id": node.boot_id,
+            "host": node.host,
+            "address": node.address,
+            "format": node.format,
+            "oldest_format": node.oldest_format,
+            "features": dict(node.features),
+        }
+    )
+
+
+def decode_registration(path: str, data: bytes) -> RegistrationNode:
+    fields = _decode(path, data)
+    try:
+        return RegistrationNode(
+            tuple(map(parse_uuid, fields["directories"])),
+            str(fields["boot_id"]),
+            str(fields["host"]),
+            str(fields["address"]),
+            int(fields["format"]),
+            int(fields["oldest_format"]),
+            {str(name): int(level) for name, level in fields["features"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(path, error) from error
 
 

@@ -264,5 +264,9 @@ class FormatError(RiverlogError):
     """A data directory was written by a newer format, or belongs to another node or cluster."""
 
 
+class BrokerIdInUseError(RiverlogError):
+    """Another process is registered under this broker's number."""
+
+
 class DirectoryInUseError(RiverlogError):
     """Another process owns the data directory."""

@@ -8,7 +8,7 @@ failed start.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from random import Random
 from uuid import UUID, uuid4
 
@@ -25,12 +25,15 @@ from riverlog.broker.net.network import AsyncNetwork
 from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
-from riverlog.metadata import cluster, layout
+from riverlog.metadata import cluster
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.payloads import parse_uuid
 from riverlog.metadata.producer_ids import ProducerIds
+from riverlog.metadata.registrar import Registrar
+from riverlog.metadata.registration import Registrant
+from riverlog.metadata.shared.host import boot_id, host_id
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
@@ -38,7 +41,7 @@ from riverlog.model.disk import Disk
 from riverlog.model.errors import StorageError
 from riverlog.model.executor import Executor, MakeExecutor
 from riverlog.model.ids import TopicPartition
-from riverlog.model.metadata_store import MetadataStore
+from riverlog.model.metadata_store import MetadataStore, StoreError
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Address, Network
 from riverlog.node.coordinators import Coordinators
@@ -74,6 +77,7 @@ _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
 _SYNC_THREADS = 2
+_GOODBYE_S = 1.0
 _COLD_READ_THREADS = 2
 
 
@@ -274,7 +278,12 @@ class Node:
         # was cut short is simply begun again.
         is_new = not any(len(each) for each in logs)
         remembered = None if is_new else meta.cluster_id
-        cluster_id = await cluster.prepare(store, remembered=remembered, fresh_id=parse_uuid(meta.cluster_id))
+        cluster_id = await cluster.prepare(
+            store,
+            remembered=remembered,
+            fresh_id=parse_uuid(meta.cluster_id),
+            is_shared=not self._is_metadata_own,
+        )
         if is_new and not self._is_metadata_own:
             for each in logs:
                 each.join(cluster_id)
@@ -347,17 +356,40 @@ class Node:
         self._stack.callback(self._listeners.close)
         self._listeners.bind(self.config.listeners, self.config.advertised_listeners)
         self._interception.listens(self._listeners.all)
-        await cluster.register_broker(
-            store,
-            self.config.node_id,
-            self._listeners.advertised,
-            security={listener.name: listener.protocol.value for listener in self.config.listeners},
-            rack=self.config.rack,
-            now_ms=self._clock.wall_ms(),
-        )
-        await follower.refresh([layout.broker(self.config.node_id)])
+        await self._register(store, directories, self._listeners.advertised)
         await controller.start()
         self._listeners.open()
+
+    async def _register(
+        self, store: MetadataStore, directories: DataDirectories, endpoints: Mapping[str, Address]
+    ) -> None:
+        config = self.config
+        me = Registrant(
+            config.node_id,
+            endpoints,
+            {listener.name: listener.protocol.value for listener in config.listeners},
+            config.rack,
+            config.host or host_id(),
+            boot_id(),
+            tuple(each.meta.directory_id for each in directories.online),
+        )
+        registrar = Registrar(
+            store,
+            self._follower,
+            me,
+            session_timeout_s=config.zookeeper_session_timeout_ms / 1000,
+            wall_ms=self._clock.wall_ms,
+        )
+        self._stack.push_async_callback(registrar.close)
+        await registrar.start()
+        if not self._is_metadata_own:
+            self._stack.push_async_callback(self._say_goodbye, registrar)
+
+    async def _say_goodbye(self, registrar: Registrar) -> None:
+        """The others see that this broker is about to go, if the store is there to tell them."""
+        if self._is_clean:
+            with suppress(StoreError, TimeoutError):
+                await asyncio.wait_for(registrar.announce_shutdown(), _GOODBYE_S)
 
     def _fetch_sessions(self) -> FetchSessions:
         return FetchSessions(

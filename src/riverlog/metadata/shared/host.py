@@ -27,6 +27,15 @@ def host_id() -> str:
     return sha256(_machine().encode()).hexdigest()[:16]
 
 
+def boot_id() -> str:
+    """Another one each time the machine is started; empty where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def host_name() -> str:
     return platform.node()
 

@@ -61,6 +61,8 @@ class ServerConfig:
 
     accept_strays: bool = False
     shared_metadata_dir: str | None = None
+    host: str | None = None
+    """The machine the node runs on; None: as the system tells."""
     zookeeper_connect: str | None = None
     zookeeper_session_timeout_ms: int = 9_000
     zookeeper_connection_timeout_ms: int | None = None
@@ -131,6 +133,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "open_files_max": "riverlog.open.files.max",
     "accept_strays": "riverlog.strays.accept",
     "shared_metadata_dir": "riverlog.shared.metadata.dir",
+    "host": "riverlog.host",
     "zookeeper_connect": "zookeeper.connect",
     "zookeeper_session_timeout_ms": "zookeeper.session.timeout.ms",
     "zookeeper_connection_timeout_ms": "zookeeper.connection.timeout.ms",

@@ -13,6 +13,8 @@ riverlog.open.files.max  int  null  >=16  medium  read-only  works
 riverlog.strays.accept  boolean  false  -  low  read-only  works
     Start even though more than half of the logs, of several topics, belong to no partition in the metadata.
     They are moved aside.
+riverlog.host  string  null  -  medium  read-only  works  internal
+    Name of the machine with which this broker would fail; without it, an id that the system gives.
 riverlog.shared.metadata.dir  string  null  -  medium  read-only  works
     Directory of the metadata that several brokers of this host share, which are one cluster by it. `serve
     --brokers N` sets it. Without it, metadata is in the data directory, for this broker alone.

@@ -1,0 +1,121 @@
+"""Keeps a broker registered: once at its start, and again in every new session with the store.
+
+While the session is lost, or the store shows another process under the broker's number, `broker_epoch` is
+None. Not here: what a registration is (`registration`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from riverlog.metadata import layout
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.registration import Registrant, Taken, register
+from riverlog.model.errors import BrokerIdInUseError
+from riverlog.model.metadata_store import MetadataStore, SessionState, Set, StoreError, WatchEvent, Watching
+
+_logger = logging.getLogger(__name__)
+_RETRY_S: Final = 0.5
+_PATIENCE: Final = 1.5
+"""Times the session time-out, after which a session of a process that has ended is surely over."""
+
+
+class Registrar:
+    def __init__(
+        self,
+        store: MetadataStore,
+        follower: MetadataFollower,
+        me: Registrant,
+        *,
+        session_timeout_s: float,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._store, self._follower, self._me = store, follower, me
+        self._path = layout.broker(me.node_id)
+        self._session_timeout_s = session_timeout_s
+        self._wall_ms = wall_ms
+        self._epoch: int | None = None
+        self._changed = asyncio.Event()
+        self._watching: list[Watching] = []
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def broker_epoch(self) -> int | None:
+        """Under which this broker is registered now, as far as it knows."""
+        return self._epoch
+
+    async def start(self) -> None:
+        """Raises `BrokerIdInUseError` when another process has the number for longer than a session that has
+        ended would."""
+        self._watching = [
+            self._store.watch(self._path, self._on_change),
+            self._store.watch_session(self._on_session),
+        ]
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._session_timeout_s * _PATIENCE
+        while isinstance(outcome := await self._try(), Taken):
+            if loop.time() >= until_s:
+                raise BrokerIdInUseError(
+                    f"broker id {self._me.node_id} is in use by {outcome.by}. Give this broker another "
+                    "node.id, or stop the other one."
+                )
+            _logger.warning("Broker id %d is in use by %s; waiting", self._me.node_id, outcome.by)
+            await self._wait(until_s - loop.time())
+        await self._follower.refresh([self._path])
+        self._task = asyncio.create_task(self._keep(), name="broker registration")
+
+    async def close(self) -> None:
+        for watching in self._watching:
+            watching.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def announce_shutdown(self) -> None:
+        """Tell the others that this broker is about to go. Best effort: they also see when it has gone."""
+        node = await self._store.get(self._path)
+        if node is not None and node.is_mine:
+            await self._store.multi([Set(self._path, node.data, node.version)])
+
+    async def _keep(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while isinstance(outcome := await self._try(), Taken):
+                self._epoch = None
+                _logger.error(
+                    "Broker id %d is in use by %s; stop one of the two", self._me.node_id, outcome.by
+                )
+                await self._wait(self._session_timeout_s)
+            await self._follower.refresh([self._path])
+
+    async def _try(self) -> int | Taken:
+        """Asks until the store answers."""
+        while True:
+            try:
+                outcome = await register(self._store, self._me, self._wall_ms())
+            except StoreError as error:
+                _logger.warning("Broker %d cannot register: %s", self._me.node_id, error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if isinstance(outcome, int) and outcome != self._epoch:
+                self._epoch = outcome
+                _logger.info("Broker %d is registered with epoch %d", self._me.node_id, outcome)
+            return outcome
+
+    async def _wait(self, timeout_s: float) -> None:
+        """Until the registration changes."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
+        self._changed.clear()
+
+    def _on_change(self, event: WatchEvent) -> None:
+        self._changed.set()
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.LOST:
+            self._epoch = None
+        elif state is SessionState.CONNECTED:
+            self._changed.set()
