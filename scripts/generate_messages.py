@@ -58,6 +58,7 @@ MESSAGES = (
     "describe_transactions",
     "elect_leaders",
     "end_txn",
+    "envelope",
     "fetch",
     "find_coordinator",
     "heartbeat",

@@ -36,7 +36,8 @@ ADVERTISED = """
 
 def test_the_table_holds_what_kafka_advertises() -> None:
     expected = [tuple(map(int, row.split())) for row in ADVERTISED.split(",")]
-    assert [(api.key, api.min_version, api.max_version) for api in APIS.values()] == expected
+    advertised = [api for api in APIS.values() if api.key is not ApiKey.ENVELOPE]
+    assert [(api.key, api.min_version, api.max_version) for api in advertised] == expected
 
 
 def test_every_api_with_messages_has_them_of_all_versions_but_produce_0_to_2() -> None:

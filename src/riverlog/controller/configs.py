@@ -17,8 +17,9 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 
 
-def decide_resource(kind: int, name: str, node_id: NodeId) -> ConfigResource | Refusal:
-    """What a request means that names a kind and a name."""
+def decide_resource(kind: int, name: str, node_id: NodeId | None) -> ConfigResource | Refusal:
+    """What a request means that names a kind and a name. `node_id` is the broker that was asked; `None` where
+    it has been looked at by that broker already."""
     try:
         resource = ConfigResource(ResourceType(kind), name)
     except ValueError:
@@ -26,18 +27,18 @@ def decide_resource(kind: int, name: str, node_id: NodeId) -> ConfigResource | R
     match resource.type:
         case ResourceType.BROKER if name:
             refusal = refuse_broker(name, node_id)
-            return refusal or ConfigResource(ResourceType.BROKER, str(node_id))
+            return refusal or ConfigResource(ResourceType.BROKER, str(int(name)))
         case ResourceType.BROKER_LOGGER:
             return refuse_broker(name, node_id) or resource
         case _:
             return resource
 
 
-def refuse_broker(name: str, node_id: NodeId) -> Refusal | None:
+def refuse_broker(name: str, node_id: NodeId | None) -> Refusal | None:
     """Settings of a broker are the business of that broker, which its number names."""
     if re.fullmatch(r"[+-]?[0-9]+", name) is None:
         return _invalid(f"The name of a broker is its node id, not '{name}'.")
-    if int(name) != node_id:
+    if node_id is not None and int(name) != node_id:
         return _invalid(f"This is broker {node_id}; the request is for broker {int(name)}.")
     return None
 

@@ -1,10 +1,12 @@
 """Topics that are created because a client asked for them, with the defaults or as internal topics.
 
-The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects, but never more
-replicas than there are brokers: a single node serves groups without being told to.
+The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects. On a node that
+is alone they have one replica: it serves groups without being told to. In a cluster the setting counts, and a
+topic that would need more brokers than there are is not made until they are there: made with fewer replicas,
+it would keep that number.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from riverlog.controller.topics import NewTopic
@@ -36,11 +38,9 @@ _CONFIGS: Final[Mapping[str, Mapping[str, str | None]]] = {
 
 
 class AutomaticTopics:
-    def __init__(
-        self, shapes: Mapping[str, InternalShape] | None = None, brokers: Callable[[], int] = lambda: 1
-    ) -> None:
+    def __init__(self, shapes: Mapping[str, InternalShape] | None = None, *, is_alone: bool = True) -> None:
         self._shapes = shapes or {}
-        self._brokers = brokers
+        self._is_alone = is_alone
 
     def new_topic(self, name: str) -> NewTopic:
         configs = _CONFIGS.get(name)
@@ -53,6 +53,6 @@ class AutomaticTopics:
         return NewTopic(
             name,
             partitions=shape.partitions,
-            replication_factor=min(shape.replication_factor, max(self._brokers(), 1)),
+            replication_factor=1 if self._is_alone else shape.replication_factor,
             configs={**configs, **sizes},
         )

@@ -86,6 +86,7 @@ class Office:
         """The term is over: another has followed, or the session is lost."""
         if self._won is not None:
             _logger.warning("Broker %d is no longer the controller", self._node_id)
+            self._stand_later()
         self._won = self._term = None
 
     def _on_session(self, state: SessionState) -> None:
@@ -114,6 +115,12 @@ class Office:
 
     def _try_again(self, error: StoreError) -> None:
         _logger.warning("Broker %d could not stand for the controller: %s", self._node_id, error)
+        self._stand_later()
+
+    def _stand_later(self) -> None:
+        """Should neither an image nor a session bring the next chance sooner."""
+        if self._again is not None:
+            self._again.cancel()
         if not self._is_closed:
             loop = asyncio.get_running_loop()
             self._again = loop.call_later(_TRY_AGAIN_S, self._stand_if_vacant)

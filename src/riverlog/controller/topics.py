@@ -51,6 +51,8 @@ class TopicRules(NamedTuple):
     replication_factor: int = 1
     config_problem: Callable[[Mapping[str, str]], str | None] = lambda configs: None
     """Why a topic cannot have these settings; `None` when it can."""
+    replicas_max: int | None = None
+    """How many a partition may have, where brokers do not copy from each other."""
 
 
 def decide_creations(
@@ -102,6 +104,8 @@ def _decide(
     replicas = _assigned(image, wanted) if wanted.assignments else _placed(image, wanted, rules, start)
     if isinstance(replicas, Refusal):
         return replicas
+    if rules.replicas_max is not None and len(replicas[0]) > rules.replicas_max:
+        return _too_many_replicas(len(replicas[0]), rules.replicas_max)
     return TopicPlan(wanted.name, topic_id, replicas, configs)
 
 
@@ -147,6 +151,14 @@ def _placed(
     if factor > len(image.brokers):
         return short_of_brokers(factor, len(image.brokers))
     return place(sorted(image.brokers), partitions=partitions, replication_factor=factor, start=start)
+
+
+def _too_many_replicas(factor: int, replicas_max: int) -> Refusal:
+    return Refusal(
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        f"{factor} replicas were asked for, but brokers of this version do not copy partitions from each "
+        f"other: the replication factor is at most {replicas_max}.",
+    )
 
 
 def short_of_brokers(factor: int, brokers: int) -> Refusal:

@@ -32,6 +32,7 @@ class Coordinators:
         *,
         clock: Clock,
         transaction_clock: Clock,
+        is_alone: bool,
         read: Callable[[FileSlice], Awaitable[bytes]],
     ) -> None:
         config = GroupConfig.from_settings(settings)
@@ -57,7 +58,7 @@ class Coordinators:
                     config.offsets_topic_segment_bytes,
                 ),
             },
-            lambda: len(follower.image.brokers),
+            is_alone=is_alone,
         )
         self._follower = follower
         self._loading: asyncio.Task[None] | None = None

@@ -23,6 +23,7 @@ from riverlog.broker.net.connections import ConnectionLimits, Connections
 from riverlog.broker.net.interception import Interception, NoInterception
 from riverlog.broker.net.network import AsyncNetwork
 from riverlog.broker.net.receive_memory import ReceiveMemory
+from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.controller.controller import Controller
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster
@@ -76,6 +77,7 @@ _LONG_REPLY_BUFFER_BYTES = 200 * 1024  # Within what any Linux allows by default
 _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
+_REPLICAS_MAX = 1  # Brokers do not copy partitions from each other yet.
 _SYNC_THREADS = 2
 _GOODBYE_S = 1.0
 _COLD_READ_THREADS = 2
@@ -220,6 +222,7 @@ class Node:
             self._peers.ask,
             clock=self._clock,
             transaction_clock=self._transaction_clock,
+            is_alone=self._is_metadata_own,
             read=lambda piece: loop.run_in_executor(thread, piece.file.pread, piece.length, piece.position),
         )
         self._stack.callback(replicas.close)
@@ -330,6 +333,7 @@ class Node:
                 directories=directories,
                 moves=moves,
                 layers=lambda: self._live_config.layers(follower.image),
+                forwarding=self._forwarding(controller),
                 fetch_sessions=self._fetch_sessions(),
                 turn=turn,
                 cold_reader=cold_reader,
@@ -391,6 +395,12 @@ class Node:
             with suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(registrar.announce_shutdown(), _GOODBYE_S)
 
+    def _forwarding(self, controller: Controller) -> Forwarding | None:
+        if self._is_metadata_own:
+            return None
+        timeout_s = self.config.request_timeout_ms / 1000
+        return Forwarding(controller, self._follower, self._peers, self.config.node_id, timeout_s=timeout_s)
+
     def _fetch_sessions(self) -> FetchSessions:
         return FetchSessions(
             self.config.fetch_session_slots,
@@ -434,6 +444,7 @@ class Node:
             self.config.num_partitions,
             self.config.default_replication_factor,
             lambda overrides: self._live_config.topic_problem(self._follower.image, overrides),
+            replicas_max=_REPLICAS_MAX,
         )
 
     def _idle_scan_ms(self) -> int:

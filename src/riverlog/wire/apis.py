@@ -204,6 +204,8 @@ _VERSIONS: Final = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0, 0),
     ApiKey.DESCRIBE_QUORUM: (0, 2, 0),
+    # Of brokers among themselves; advertised to nobody, as Kafka advertises it to nobody but its brokers.
+    ApiKey.ENVELOPE: (0, 0, 0),
     ApiKey.UPDATE_FEATURES: (0, 2, 0),
     ApiKey.DESCRIBE_CLUSTER: (0, 2, 0),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0, 0),

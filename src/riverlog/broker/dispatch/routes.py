@@ -6,10 +6,12 @@ those of `wire.apis`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from riverlog.broker.dispatch.route import AnyRoute, route
+from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.handler import FetchHandler
 from riverlog.broker.fetch.reads import FetchReader
@@ -39,6 +41,7 @@ from riverlog.broker.handlers.describe_topic_partitions import DescribeTopicPart
 from riverlog.broker.handlers.describe_transactions import DescribeTransactionsHandler
 from riverlog.broker.handlers.elect_leaders import ElectLeadersHandler
 from riverlog.broker.handlers.end_txn import EndTxnHandler
+from riverlog.broker.handlers.envelope import EnvelopeHandler
 from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from riverlog.broker.handlers.heartbeat import HeartbeatHandler
 from riverlog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
@@ -64,7 +67,9 @@ from riverlog.broker.produce.handler import SERVED_VERSION_MIN, ProduceHandler
 from riverlog.broker.produce.transaction_admission import ProduceAdmission, TransactionAdmission
 from riverlog.broker.shared.config_alterations import ConfigAlterations, Layers
 from riverlog.broker.shared.coordinator_locator import CoordinatorLocator
+from riverlog.broker.shared.forwarding import ForwardedHandler, Forwarding
 from riverlog.broker.shared.log_levels import LogLevels
+from riverlog.broker.shared.topic_making import TopicMaking
 from riverlog.controller.client import ControllerClient
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
@@ -74,6 +79,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.slices import ServerConfig
+from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.rights import (
     NO_RIGHTS,
@@ -85,6 +91,7 @@ from riverlog.model.rights import (
     on_transactional_id,
 )
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.fetch_request import decode_fetch
 from riverlog.wire.by_hand.produce_request import decode_produce
 from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -112,6 +119,7 @@ from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from riverlog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from riverlog.wire.messages.elect_leaders import ElectLeadersRequest
 from riverlog.wire.messages.end_txn import EndTxnRequest
+from riverlog.wire.messages.envelope import EnvelopeRequest
 from riverlog.wire.messages.fetch import FetchRequest
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.heartbeat import HeartbeatRequest
@@ -134,6 +142,7 @@ from riverlog.wire.messages.sync_group import SyncGroupRequest
 from riverlog.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from riverlog.wire.messages.update_features import UpdateFeaturesRequest
 from riverlog.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from riverlog.wire.schema import Message
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 CREATE, DELETE = AclOperation.CREATE, AclOperation.DELETE
@@ -141,6 +150,18 @@ ALTER, DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
 ALTER_CONFIGS, DESCRIBE_CONFIGS = AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS
 CLUSTER_ACTION, IDEMPOTENT_WRITE = AclOperation.CLUSTER_ACTION, AclOperation.IDEMPOTENT_WRITE
 TWO_PHASE_COMMIT = AclOperation.TWO_PHASE_COMMIT
+
+_REFUSED_AS_A_WHOLE = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.LIST_PARTITION_REASSIGNMENTS})
+_FORWARDED = _REFUSED_AS_A_WHOLE | {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+}
+"""What the controller does, whichever broker is asked."""
+_FORWARDED_IN_PART = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
+"""Here some of it is the business of the broker that is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +181,8 @@ class Collaborators:
     directories: LogDirectories
     moves: ReplicaPlaces
     layers: Layers
+    forwarding: Forwarding | None
+    """None for a node that is its own controller for good."""
     fetch_sessions: FetchSessions
     turn: LoopTurn
     cold_reader: ColdReader
@@ -178,6 +201,8 @@ def routes_of(parts: Collaborators) -> Mapping[int, AnyRoute]:
         *_transactions(parts),
     ]
     advertised = [each.api for each in routes]
+    if parts.forwarding is not None:
+        routes = [*_by_the_controller(routes, parts.forwarding), _envelope(parts, parts.forwarding, routes)]
     routes.append(
         route(
             ApiVersionsRequest,
@@ -186,6 +211,38 @@ def routes_of(parts: Collaborators) -> Mapping[int, AnyRoute]:
         )
     )
     return {int(each.api.key): each for each in routes}
+
+
+def _by_the_controller(routes: list[AnyRoute], forwarding: Forwarding) -> list[AnyRoute]:
+    """The same routes, whose requests reach the controller wherever it is."""
+    return [
+        replace(each, handler=ForwardedHandler(each.handler, forwarding, _timed_out(each)))
+        if each.api.key in _FORWARDED
+        else each
+        for each in routes
+    ]
+
+
+def _timed_out(controlled: AnyRoute) -> Callable[[Message, RequestContext], Any]:
+    """What is answered when no controller was found in time."""
+
+    def answer(request: Message, context: RequestContext) -> Any:
+        response = controlled.api.response()
+        if hasattr(request, "timeout_ms") and controlled.api.key not in _REFUSED_AS_A_WHOLE:
+            request.timeout_ms = 0  # The handler knows how to say that no time is left.
+            return controlled.handler.handle(request, context)
+        response.error_code = ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]
+        return response
+
+    return answer
+
+
+def _envelope(parts: Collaborators, forwarding: Forwarding, routes: list[AnyRoute]) -> AnyRoute:
+    enveloped = {
+        int(each.api.key): each for each in routes if each.api.key in _FORWARDED | _FORWARDED_IN_PART
+    }
+    handler = EnvelopeHandler(enveloped, lambda: forwarding.is_here, parts.config.inter_broker_listener)
+    return route(EnvelopeRequest, handler, on_cluster(CLUSTER_ACTION))
 
 
 def _records(parts: Collaborators) -> list[AnyRoute]:
@@ -234,7 +291,7 @@ def _topics(parts: Collaborators) -> list[AnyRoute]:
         route(
             MetadataRequest,
             MetadataHandler(
-                follower, controller, parts.automatic_topics, auto_create=parts.config.auto_create_topics
+                follower, _making(parts), parts.automatic_topics, auto_create=parts.config.auto_create_topics
             ),
             on_topic(DESCRIBE, CREATE) + on_cluster(CREATE),
         ),
@@ -267,7 +324,9 @@ def _topics(parts: Collaborators) -> list[AnyRoute]:
 
 def _administration(parts: Collaborators) -> list[AnyRoute]:
     log_levels = LogLevels()
-    alterations = ConfigAlterations(parts.controller, parts.layers, log_levels, parts.config.node_id)
+    alterations = ConfigAlterations(
+        parts.controller, parts.layers, log_levels, parts.config.node_id, parts.forwarding
+    )
     return [
         route(
             DescribeConfigsRequest,
@@ -300,7 +359,7 @@ def _administration(parts: Collaborators) -> list[AnyRoute]:
 
 def _groups(parts: Collaborators) -> list[AnyRoute]:
     groups, follower = parts.groups, parts.follower
-    locator = CoordinatorLocator(follower, parts.controller, parts.automatic_topics)
+    locator = CoordinatorLocator(follower, _making(parts), parts.automatic_topics)
     return [
         route(
             FindCoordinatorRequest,
@@ -334,7 +393,7 @@ def _groups(parts: Collaborators) -> list[AnyRoute]:
 
 def _transactions(parts: Collaborators) -> list[AnyRoute]:
     transactions, follower = parts.transactions, parts.follower
-    locator = CoordinatorLocator(follower, parts.controller, parts.automatic_topics)
+    locator = CoordinatorLocator(follower, _making(parts), parts.automatic_topics)
     return [
         route(
             InitProducerIdRequest,
@@ -371,6 +430,10 @@ def _transactions(parts: Collaborators) -> list[AnyRoute]:
             on_transactional_id(DESCRIBE),
         ),
     ]
+
+
+def _making(parts: Collaborators) -> TopicMaking:
+    return TopicMaking(parts.controller, parts.follower, parts.forwarding, parts.clock)
 
 
 def _of_every_kind(operation: AclOperation) -> Rights:

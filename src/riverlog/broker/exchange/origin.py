@@ -28,9 +28,26 @@ class Template(Protocol):
 class Origin:
     """One connection, as requests see it."""
 
-    __slots__ = ("last_place", "listener_name", "peer", "principal", "repetitions", "template")
+    __slots__ = (
+        "is_forwarded",
+        "last_place",
+        "listener_name",
+        "peer",
+        "principal",
+        "repetitions",
+        "template",
+    )
 
-    def __init__(self, peer: Address, listener_name: str, principal: Principal = ANONYMOUS) -> None:
+    def __init__(
+        self,
+        peer: Address,
+        listener_name: str,
+        principal: Principal = ANONYMOUS,
+        *,
+        is_forwarded: bool = False,
+    ) -> None:
+        """`is_forwarded`: another broker took the request and has sent it on."""
+        self.is_forwarded = is_forwarded
         self.peer = peer
         self.listener_name = listener_name
         self.principal = principal

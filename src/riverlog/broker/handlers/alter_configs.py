@@ -4,7 +4,8 @@ A resource that occurs twice is refused. (Kafka never answers such a request at 
 """
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.shared.config_alterations import Alteration, ConfigAlterations
+from riverlog.broker.shared.config_alterations import ConfigAlterations
+from riverlog.broker.shared.forwarded_alterations import Alteration
 from riverlog.model.config.alter import replacing
 from riverlog.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -29,6 +30,7 @@ class AlterConfigsHandler:
             ],
             replaces=True,
             validate_only=request.validate_only,
+            is_forwarded=context.origin.is_forwarded,
         )
         return AlterConfigsResponse(
             responses=[

@@ -4,7 +4,8 @@ An unknown operation fails the whole request, as it does in Kafka.
 """
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.shared.config_alterations import Alteration, ConfigAlterations
+from riverlog.broker.shared.config_alterations import ConfigAlterations
+from riverlog.broker.shared.forwarded_alterations import Alteration
 from riverlog.controller.decisions import Refusal
 from riverlog.model.config.alter import AlterOperation, Change
 from riverlog.model.errors import ErrorCode
@@ -29,7 +30,10 @@ class IncrementalAlterConfigsHandler:
         outcomes: list[Refusal | None]
         if all(change.operation in _OPERATIONS for each in alterations for change in each.changes):
             outcomes = await self._alterations.carry_out(
-                alterations, replaces=False, validate_only=request.validate_only
+                alterations,
+                replaces=False,
+                validate_only=request.validate_only,
+                is_forwarded=context.origin.is_forwarded,
             )
         else:
             outcomes = [_UNKNOWN_OPERATION] * len(alterations)

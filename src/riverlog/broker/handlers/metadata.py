@@ -11,8 +11,8 @@ from uuid import UUID
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.shared import authorized_operations
 from riverlog.broker.shared.cluster_view import ClusterView
+from riverlog.broker.shared.topic_making import TopicMaking
 from riverlog.controller import names
-from riverlog.controller.client import ControllerClient
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
@@ -33,13 +33,13 @@ class MetadataHandler:
     def __init__(
         self,
         follower: MetadataFollower,
-        controller: ControllerClient,
+        making: TopicMaking,
         automatic_topics: AutomaticTopics,
         *,
         auto_create: bool,
     ) -> None:
         self._follower = follower
-        self._controller = controller
+        self._making = making
         self._automatic_topics = automatic_topics
         self._auto_create = auto_create
 
@@ -60,7 +60,7 @@ class MetadataHandler:
 
     async def _create(self, missing: list[str], response: MetadataResponse) -> MetadataResponse:
         # The result is seen by the next request; Kafka does not wait for it either.
-        await self._controller.create_topics([self._automatic_topics.new_topic(name) for name in missing])
+        await self._making.make([self._automatic_topics.new_topic(name) for name in missing])
         return response
 
     def _describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:

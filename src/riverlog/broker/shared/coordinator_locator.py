@@ -6,7 +6,7 @@ twice; Apache Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile.
 
 from typing import NamedTuple
 
-from riverlog.controller.client import ControllerClient
+from riverlog.broker.shared.topic_making import TopicMaking
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.coordinator.runtime.hashing import partition_for
 from riverlog.metadata.follower import MetadataFollower
@@ -22,10 +22,10 @@ class CoordinatorAddress(NamedTuple):
 
 class CoordinatorLocator:
     def __init__(
-        self, follower: MetadataFollower, controller: ControllerClient, automatic_topics: AutomaticTopics
+        self, follower: MetadataFollower, making: TopicMaking, automatic_topics: AutomaticTopics
     ) -> None:
         self._follower = follower
-        self._controller = controller
+        self._making = making
         self._automatic_topics = automatic_topics
 
     def is_ready(self, topic: str) -> bool:
@@ -33,7 +33,7 @@ class CoordinatorLocator:
 
     async def make_ready(self, topic: str) -> None:
         """Make the internal topic; when that fails, `find` tells."""
-        await self._controller.create_topics([self._automatic_topics.new_topic(topic)])
+        await self._making.make([self._automatic_topics.new_topic(topic)])
 
     def partition_of(self, topic: str, key: str) -> TopicPartition | None:
         """Which partition keeps the state of a group or transaction; None while there is no such topic."""

@@ -21,6 +21,8 @@ class VersionRange(NamedTuple):
 
 
 _NOT_SERVED: Final = VersionRange(0, -1)
+_NOT_ADVERTISED: Final = {ApiKey.ENVELOPE: VersionRange(0, 0)}
+"""What brokers ask of each other, and tell no client that they serve it."""
 
 
 class ServedVersions:
@@ -37,7 +39,7 @@ class ServedVersions:
 
     def range_of(self, key: ApiKey) -> VersionRange:
         """The last is before the first when the API is not served."""
-        return self._ranges.get(key, _NOT_SERVED)
+        return self._ranges.get(key) or _NOT_ADVERTISED.get(key, _NOT_SERVED)
 
     def newest(self, key: ApiKey, version_max: int | None = None) -> int:
         """The newest that both sides know, held down to `version_max`."""

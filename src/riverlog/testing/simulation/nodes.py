@@ -87,6 +87,8 @@ class SimulatedNode:
             "node.id": node_id,
             "log.dirs": "/data",
             "riverlog.insecure": "true",
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
             "listeners": f"PLAINTEXT://{name}:{_PORT}",
             **settings,
         }
