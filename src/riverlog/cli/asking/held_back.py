@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from riverlog.cli.asking.broker_time import BrokerTime
 from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.cluster import Place, last_stable_offsets
 from riverlog.cli.asking.connection import Connection
@@ -20,6 +21,8 @@ class HeldBack:
     end: int
     producer_id: int | None = None
     transaction: Transaction | None = None
+    age_ms: int | None = None
+    """Of the transaction."""
 
 
 def held_back(connection: Connection, ends: Mapping[Place, int]) -> list[HeldBack]:
@@ -41,12 +44,18 @@ def _with_reasons(connection: Connection, found: Sequence[HeldBack]) -> list[Hel
         with Brokers(connection) as brokers:
             holders = {each.place: _holder(brokers, connection, each) for each in found}
             known = _by_producer(brokers, {each for each in holders.values() if each is not None})
+            broker_time = BrokerTime(brokers)
+            return [_with_reason(each, holders[each.place], known, broker_time) for each in found]
     except CommandError:
         return list(found)
-    return [
-        replace(each, producer_id=holder, transaction=None if holder is None else known.get(holder))
-        for each, holder in ((each, holders[each.place]) for each in found)
-    ]
+
+
+def _with_reason(
+    held: HeldBack, holder: int | None, known: Mapping[int, Transaction], broker_time: BrokerTime
+) -> HeldBack:
+    transaction = None if holder is None else known.get(holder)
+    age_ms = None if transaction is None else broker_time.age_ms(transaction)
+    return replace(held, producer_id=holder, transaction=transaction, age_ms=age_ms)
 
 
 def _holder(brokers: Brokers, connection: Connection, held: HeldBack) -> int | None:

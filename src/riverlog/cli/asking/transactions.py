@@ -36,11 +36,6 @@ class Transaction:
     def is_open(self) -> bool:
         return self.state in _OPEN
 
-    def age_ms(self, now_ms: int) -> int | None:
-        if not self.is_open or self.started_ms is None:
-            return None
-        return max(0, now_ms - self.started_ms)
-
 
 def all_transactions(brokers: Brokers) -> Iterator[Transaction]:
     """Those of every coordinator, each broker being one for its share."""
@@ -61,7 +56,8 @@ def find_transaction(connection: Connection, brokers: Brokers, name: str) -> Tra
     deadline = time.monotonic() + connection.timeout_s
     while True:
         address = coordinator_of(connection, brokers, name, CoordinatorKind.TRANSACTIONS, deadline)
-        [found] = _describe(brokers, address, [name], None)
+        coordinator = next((node for node, each in brokers.addresses().items() if each == address), None)
+        [found] = _describe(brokers, address, [name], coordinator)
         if isinstance(found, Transaction):
             return found
         wait_or_raise(found, f"transactional id {name}", deadline)

@@ -15,6 +15,7 @@ from riverlog.cli.asking.cluster import (
 )
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.held_back import held_back
+from riverlog.cli.asking.record_counts import record_counts
 from riverlog.cli.commands import topic_changes
 from riverlog.cli.failures import CommandError, key_values
 from riverlog.cli.old_letters import still_taking
@@ -120,7 +121,10 @@ def describe(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Show partitions, leaders, in-sync replicas, offsets, sizes and settings.
+    """Show partitions, leaders, in-sync replicas, offsets, records, sizes and settings.
+
+    Records are counted up to 64 MiB of a topic, without the markers of transactions. Of what is larger the
+    offsets are told, with ≤, as markers and what compaction has removed have offsets too.
 
     Example: riverlog topic describe orders
     """
@@ -151,6 +155,7 @@ def _description(connection: Connection, topic: "TopicDescription", all_configs:
     stuck = held_back(connection, {(topic.name, index): held[index].end for index in led})
     stable = {each.place[1]: each.last_stable_offset for each in stuck}
     sizes = partition_sizes(connection, topic)
+    counts = record_counts(connection, topic.name, held, sizes)
     configs = [_config_row(entry) for entry in topic_configs(connection, topic.name)]
     return {
         "topic": topic.name,
@@ -158,7 +163,11 @@ def _description(connection: Connection, topic: "TopicDescription", all_configs:
         "internal": topic.is_internal,
         "partitions": [
             _partition_row(
-                partition, held.get(partition.id), stable.get(partition.id), sizes.get(partition.id)
+                partition,
+                held.get(partition.id),
+                stable.get(partition.id),
+                counts.get(partition.id),
+                sizes.get(partition.id),
             )
             for partition in sorted(topic.partitions, key=lambda each: each.id)
         ],
@@ -168,10 +177,15 @@ def _description(connection: Connection, topic: "TopicDescription", all_configs:
 
 
 def _partition_row(
-    partition: "TopicPartitionInfo", held: OffsetRange | None, stable: int | None, size: int | None
+    partition: "TopicPartitionInfo",
+    held: OffsetRange | None,
+    stable: int | None,
+    count: int | None,
+    size: int | None,
 ) -> dict[str, object]:
     """Offsets and size are not known while a partition has no leader. `stable` is None where no transaction
-    holds committed records back."""
+    holds committed records back, `count` where the records were not counted."""
+    offsets = held.end - held.start if held else None
     return {
         "partition": partition.id,
         "leader": partition.leader.id if has_leader(partition) else None,
@@ -180,8 +194,18 @@ def _partition_row(
         "start": held.start if held else None,
         "end": held.end if held else None,
         "last_stable_offset": stable if stable is not None or held is None else held.end,
-        "records": held.end - held.start if held else None,
+        "records": offsets if count is None else count,
+        "records_counted": count is not None or offsets == 0,
         "size": size,
+    }
+
+
+def _shown(row: dict[str, object]) -> dict[str, object]:
+    """As a person sees it: what was not counted is told as the most that there can be."""
+    counted, records = row["records_counted"], row["records"]
+    told = records if counted or records is None else f"≤{records}"
+    return {
+        name: told if name == "records" else each for name, each in row.items() if name != "records_counted"
     }
 
 
@@ -200,8 +224,9 @@ def _show_description(row: dict[str, object]) -> None:
     sizes = [each["size"] for each in partitions if each["size"] is not None]
     internal = ", internal" if row["internal"] else ""
     total = f", {human_bytes(sum(sizes))}" if sizes else ""
+    shown = [_shown(each) for each in partitions]
     typer.echo(f"{row['topic']}  (id {row['topic_id']}, {len(partitions)} partitions{total}{internal})")
-    show_table(partitions)
+    show_table(shown)
     for each in held:
         typer.echo(f"\n{each}")
     if configs:

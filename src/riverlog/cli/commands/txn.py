@@ -1,11 +1,12 @@
 """`riverlog txn`: transactions that are open, how old they are, and the end of one that nobody will end."""
 
-import time
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
 
+from riverlog.cli.asking.broker_time import BrokerTime
 from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.transactions import (
@@ -38,7 +39,7 @@ def list_transactions(
     only_open: Annotated[bool, typer.Option("--open", help="Only those with an open transaction.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """List transactional ids, with the age of the transactions that are open.
+    """List transactional ids, with the age of the transactions that are open, by their coordinators' clocks.
 
     Example: riverlog txn list --open
     """
@@ -47,11 +48,11 @@ def list_transactions(
             (each for each in all_transactions(brokers) if fnmatchcase(each.transactional_id, pattern)),
             key=lambda each: each.transactional_id,
         )
-    shown = [each for each in found if each.is_open or not only_open]
-    now_ms = int(time.time() * 1000)
-    rows = [_row(each, now_ms, output) for each in shown]
+        shown = [each for each in found if each.is_open or not only_open]
+        ages = _ages(brokers, shown)
+    rows = [_row(each, ages[each.transactional_id], output) for each in shown]
     show_rows(rows, output, empty="no open transactions" if only_open else "no transactional ids")
-    _warn_of_old(connection, shown, now_ms)
+    _warn_of_old(connection, shown, ages)
 
 
 @app.command("describe")
@@ -61,25 +62,29 @@ def describe(connection: Connection, ids: _IdArgument, output: OutputOption = Ou
 
     Example: riverlog txn describe orders-1
     """
-    now_ms = int(time.time() * 1000)
     described = []
     with Brokers(connection) as brokers:
         for name in ids:
             transaction = find_transaction(connection, brokers, name)
             starts = start_offsets(brokers, connection, transaction)
             described.append((transaction, _partition_rows(transaction, starts)))
+        ages = _ages(brokers, [each for each, _ in described])
     if output is OutputFormat.JSON:
-        rows = [{**_row(each, now_ms, output), "partitions": partitions} for each, partitions in described]
-        show_json(rows)
+        show_json(
+            [
+                {**_row(each, ages[each.transactional_id], output), "partitions": partitions}
+                for each, partitions in described
+            ]
+        )
     else:
         for number, (each, partitions) in enumerate(described):
             if number:
                 typer.echo()
-            show_table([_row(each, now_ms, output)])
+            show_table([_row(each, ages[each.transactional_id], output)])
             if partitions:
                 typer.echo()
                 show_table(partitions)
-    _warn_of_old(connection, [each for each, _ in described], now_ms)
+    _warn_of_old(connection, [each for each, _ in described], ages)
 
 
 @app.command("abort")
@@ -104,8 +109,12 @@ def abort_transactions(connection: Connection, ids: _IdArgument, yes: YesOption 
             remark(f"aborted the transaction of {name}")
 
 
-def _row(transaction: Transaction, now_ms: int, output: OutputFormat) -> dict[str, object]:
-    age_ms = transaction.age_ms(now_ms)
+def _ages(brokers: Brokers, transactions: Iterable[Transaction]) -> dict[str, int | None]:
+    broker_time = BrokerTime(brokers)
+    return {each.transactional_id: broker_time.age_ms(each) for each in transactions}
+
+
+def _row(transaction: Transaction, age_ms: int | None, output: OutputFormat) -> dict[str, object]:
     row: dict[str, object] = {
         "transactional_id": transaction.transactional_id,
         "state": transaction.state,
@@ -134,12 +143,15 @@ def _partition_rows(transaction: Transaction, starts: dict[str, int]) -> list[di
     ]
 
 
-def _warn_of_old(connection: Connection, transactions: list[Transaction], now_ms: int) -> None:
-    ages = {each.transactional_id: each.age_ms(now_ms) for each in transactions if each.state == ONGOING}
-    if not ages:
+def _warn_of_old(
+    connection: Connection, transactions: list[Transaction], ages: Mapping[str, int | None]
+) -> None:
+    ongoing = [each.transactional_id for each in transactions if each.state == ONGOING]
+    if not ongoing:
         return
     limit_ms = _warn_ms(connection)
-    for name, age_ms in ages.items():
+    for name in ongoing:
+        age_ms = ages[name]
         if age_ms is not None and age_ms > limit_ms:
             warn(
                 f"the transaction of {name} has been open for {human_duration(age_ms)}, and readers of "

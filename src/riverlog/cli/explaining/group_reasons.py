@@ -1,8 +1,8 @@
 """The reasons that lie in a consumer group: it is past the record, or nobody of it reads the partition."""
 
-import time
 from typing import TYPE_CHECKING
 
+from riverlog.cli.asking.broker_time import BrokerTime
 from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection
@@ -77,7 +77,7 @@ def _silent(
     if last_ms is None:
         since = "it has committed nothing here, or when is unknown"
     else:
-        age = human_duration(max(0, int(time.time() * 1000) - last_ms))
+        age = human_duration(max(0, BrokerTime(brokers).now_ms() - last_ms))
         since = f"its group last committed here at {time_text(last_ms)}, {age} ago"
     return Reason(
         "member-silent",

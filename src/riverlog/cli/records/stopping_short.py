@@ -1,6 +1,5 @@
 """Why a reading of committed records ended before the end of a partition: an open transaction."""
 
-import time
 from collections.abc import Mapping
 
 from riverlog.cli.asking.cluster import Place, end_offsets
@@ -22,8 +21,7 @@ def account(held: HeldBack) -> str:
     topic, partition = held.place
     text = f"{topic}-{partition}: committed records end at offset {held.last_stable_offset} of {held.end}: "
     if held.transaction is not None:
-        age_ms = held.transaction.age_ms(int(time.time() * 1000))
-        since = "" if age_ms is None else f" for {human_duration(age_ms)}"
+        since = "" if held.age_ms is None else f" for {human_duration(held.age_ms)}"
         name = held.transaction.transactional_id
         return (
             f"{text}the transaction of {name} has been open{since}; "
