@@ -18,16 +18,9 @@ from riverlog.testing.cuttable_network import CuttableNetwork
 from tests.waiting import eventually
 
 
-def leaders(cluster: Cluster, topic: str) -> list[int | None]:
-    addresses = tuple(address_of(each) for each in cluster.bootstrap_servers.split(","))
-    with Client(ClientSettings(addresses, "test", 10, 10)) as client:
-        partitions = client.topics([topic])[topic].partitions
-    return [partitions[index].leader for index in sorted(partitions)]
-
-
 def test_records_go_to_the_brokers_that_lead_and_are_read_back(riverlog_cluster: Cluster) -> None:
     riverlog_cluster.create_topic("orders", partitions=6)
-    assert set(leaders(riverlog_cluster, "orders")) == {1, 2, 3}
+    assert set(riverlog_cluster.leaders("orders").values()) == {1, 2, 3}
     written = riverlog_cluster.produce("orders", "a", "b", "c", "d", "e", "f", headers={"h": "x"})
     assert riverlog_cluster.topics() == ["orders"]
     assert sorted(riverlog_cluster.consume("orders")) == sorted(written)
@@ -56,13 +49,13 @@ def test_another_broker_is_controller_when_the_controller_is_killed(riverlog_clu
 def test_what_a_killed_broker_has_acknowledged_is_there_when_it_is_back(riverlog_cluster: Cluster) -> None:
     riverlog_cluster.create_topic("orders", partitions=3)
     written = riverlog_cluster.produce("orders", *map(str, range(30)))
-    led = leaders(riverlog_cluster, "orders").index(2)
+    led = next(index for index, leader in riverlog_cluster.leaders("orders").items() if leader == 2)
     riverlog_cluster.kill(2)
-    eventually(lambda: leaders(riverlog_cluster, "orders")[led] is None)
+    eventually(lambda: riverlog_cluster.leaders("orders")[led] is None)
     others = [index for index in range(3) if index != led]
     written += riverlog_cluster.produce("orders", "more", partition=others[0])
     riverlog_cluster.restart(2)
-    eventually(lambda: leaders(riverlog_cluster, "orders")[led] == 2)
+    eventually(lambda: riverlog_cluster.leaders("orders")[led] == 2)
     assert sorted(riverlog_cluster.consume("orders")) == sorted(written)
 
 
@@ -100,7 +93,7 @@ def test_a_paused_broker_can_be_killed(riverlog_cluster: Cluster) -> None:
 def test_the_fixture_takes_what_a_cluster_is_made_with(riverlog_cluster: Cluster) -> None:
     assert list(riverlog_cluster.brokers) == [1, 2]
     riverlog_cluster.create_topic("orders", partitions=-1)
-    assert len(leaders(riverlog_cluster, "orders")) == 4
+    assert len(riverlog_cluster.leaders("orders")) == 4
 
 
 def test_a_broker_that_is_not_there_is_named(riverlog_cluster: Cluster) -> None:
@@ -118,7 +111,7 @@ def test_brokers_as_processes_survive_real_signals() -> None:
         cluster.restart(killed)
         cluster.pause(1)
         cluster.resume(1)
-        eventually(lambda: None not in leaders(cluster, "orders"))
+        eventually(lambda: None not in cluster.leaders("orders").values())
         assert sorted(cluster.consume("orders")) == sorted(written)
 
 

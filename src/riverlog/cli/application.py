@@ -22,6 +22,8 @@ COMMANDS = {
     "explain": "riverlog.cli.commands.explain",
     "group": "riverlog.cli.commands.group",
     "txn": "riverlog.cli.commands.txn",
+    "cluster": "riverlog.cli.commands.cluster",
+    "registry": "riverlog.cli.commands.registry",
     "log": "riverlog.cli.commands.log",
     "config": "riverlog.cli.commands.config",
     "pipeline": "riverlog.cli.commands.pipeline",

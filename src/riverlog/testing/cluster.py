@@ -159,6 +159,10 @@ class Cluster:
         """Names of the topics, but the internal ones."""
         return self._records().topics()
 
+    def leaders(self, topic: str) -> dict[int, int | None]:
+        """Which broker leads each partition; None while the one that could is away."""
+        return self._records().leaders(topic)
+
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
     ) -> None:

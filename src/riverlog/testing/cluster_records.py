@@ -57,6 +57,11 @@ class ClusterRecords:
         with self._connected() as cluster:
             return sorted(name for name, topic in cluster.topics().items() if not topic.is_internal)
 
+    def leaders(self, topic: str) -> dict[int, int | None]:
+        with self._connected() as cluster:
+            partitions = cluster.topics([topic])[topic].partitions
+        return {index: partitions[index].leader for index in sorted(partitions)}
+
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         """Return when the topic can be used at every broker."""
         topic = CreatableTopic(

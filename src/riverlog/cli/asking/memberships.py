@@ -33,6 +33,19 @@ def subscriptions(
     brokers: Brokers, connection: Connection, group: str, *, is_classic: bool
 ) -> Subscriptions | None:
     """What all members together have subscribed to; None where it is not told."""
+    found = subscriptions_by_member(brokers, connection, group, is_classic=is_classic).values()
+    if is_classic and not found:
+        return None
+    return Subscriptions(
+        frozenset(topic for each in found for topic in each.topics),
+        frozenset(pattern for each in found for pattern in each.patterns),
+    )
+
+
+def subscriptions_by_member(
+    brokers: Brokers, connection: Connection, group: str, *, is_classic: bool
+) -> dict[str, Subscriptions]:
+    """What each member has subscribed to; members are missing that do not tell."""
     deadline = time.monotonic() + connection.timeout_s
     address = coordinator_of(connection, brokers, group, CoordinatorKind.GROUPS, deadline)
     if is_classic:
@@ -40,29 +53,29 @@ def subscriptions(
     return _of_consumer(brokers, address, group)
 
 
-def _of_classic(brokers: Brokers, address: Address, group: str) -> Subscriptions | None:
+def _of_classic(brokers: Brokers, address: Address, group: str) -> dict[str, Subscriptions]:
     from riverlog.coordinator.groups.classic.protocols import read_subscription
     from riverlog.wire.apis import ApiKey
     from riverlog.wire.messages.describe_groups import DescribeGroupsRequest
 
     [described] = brokers.ask(address, ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group])).groups
-    read = [read_subscription(bytes(member.member_metadata)) for member in described.members]
-    known = [each for each in read if each is not None]
-    return Subscriptions(frozenset(name for each in known for name in each.topics)) if known else None
+    read = {each.member_id: read_subscription(bytes(each.member_metadata)) for each in described.members}
+    return {name: Subscriptions(frozenset(each.topics)) for name, each in read.items() if each is not None}
 
 
-def _of_consumer(brokers: Brokers, address: Address, group: str) -> Subscriptions | None:
+def _of_consumer(brokers: Brokers, address: Address, group: str) -> dict[str, Subscriptions]:
     from riverlog.wire.apis import ApiKey
     from riverlog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     [described] = brokers.ask(address, ApiKey.CONSUMER_GROUP_DESCRIBE, request).groups
-    return Subscriptions(
-        frozenset(name for member in described.members for name in member.subscribed_topic_names or ()),
-        frozenset(
-            member.subscribed_topic_regex for member in described.members if member.subscribed_topic_regex
-        ),
-    )
+    return {
+        each.member_id: Subscriptions(
+            frozenset(each.subscribed_topic_names or ()),
+            frozenset([each.subscribed_topic_regex] if each.subscribed_topic_regex else ()),
+        )
+        for each in described.members
+    }
 
 
 def committed_at_ms(brokers: Brokers, connection: Connection, group: str, place: Place) -> int | None:

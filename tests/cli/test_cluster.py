@@ -1,0 +1,89 @@
+"""`riverlog cluster`: a cluster that is started, and what is told of one whose brokers come and go."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from riverlog.testing import Cluster
+from riverlog.testing.cluster_records import brokers_known_to
+from tests.cli.running import CommandLine
+from tests.processes import END_S, ROOT, START_S
+from tests.waiting import eventually, is_readable
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, broker_rack="r1") as cluster:
+        cluster.create_topic("orders", partitions=6)
+        yield cluster
+
+
+def test_all_is_well(cluster: Cluster) -> None:
+    riverlog = CommandLine(cluster.bootstrap_servers)
+    told = riverlog("cluster", "status", "-o", "json").json
+    assert told["cluster"]
+    assert told["controller"] == cluster.controller
+    expected = {"brokers": 3, "topics": 1, "partitions": 6, "without_leader": 0, "under_replicated": 0}
+    assert {name: told[name] for name in expected} == expected
+    assert (told["away"], told["lacking"]) == ([], [])
+    assert riverlog("cluster", "status").stdout.splitlines()[1].split() == ["brokers", "3"]
+
+
+def test_a_partition_whose_broker_is_away_is_named_and_the_exit_code_says_so(cluster: Cluster) -> None:
+    cluster.kill(2)
+    riverlog = CommandLine(cluster.bootstrap_servers)
+    eventually(lambda: None in cluster.leaders("orders").values())
+    told = riverlog("cluster", "status", "-o", "json", code=1).json
+    assert (told["brokers"], told["away"]) == (2, [2])
+    assert {(each["leader"], *each["replicas"], *each["in_sync"]) for each in told["lacking"]} == {
+        (None, 2, 2)
+    }
+    rows = riverlog("cluster", "brokers", "-o", "json").json
+    assert [(row["broker"], row["address"] is None, row["leads"]) for row in rows][1] == (2, True, 0)
+
+
+def test_brokers_are_listed_with_address_rack_and_what_they_hold(cluster: Cluster) -> None:
+    rows = CommandLine(cluster.bootstrap_servers)("cluster", "brokers", "-o", "json").json
+    assert [row["broker"] for row in rows] == [1, 2, 3]
+    assert [row["address"] for row in rows] == cluster.bootstrap_servers.split(",")
+    assert {row["rack"] for row in rows} == {"r1"}
+    assert [row["broker"] for row in rows if row["controller"]] == [cluster.controller]
+    assert sum(row["leads"] for row in rows) == sum(row["replicas"] for row in rows) == 6
+
+
+def test_a_broker_is_described_with_its_partitions(cluster: Cluster) -> None:
+    riverlog = CommandLine(cluster.bootstrap_servers)
+    [told] = riverlog("cluster", "describe", "3", "-o", "json").json
+    assert {each["leader"] for each in told["partitions"]} == {3}
+    assert "broker 3 at " in riverlog("cluster", "describe", "3").stdout
+    assert len(riverlog("cluster", "describe", "-o", "json").json) == 3
+    assert "there is no broker 7" in riverlog("cluster", "describe", "7", code=4).stderr
+
+
+def test_a_single_node_is_a_cluster_of_one(riverlog: CommandLine) -> None:
+    assert riverlog("cluster", "status", "-o", "json").json["brokers"] == 1
+    assert len(riverlog("cluster", "brokers", "-o", "json").json) == 1
+
+
+def test_up_starts_a_cluster_in_a_directory_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "riverlog", "cluster", "up", "--brokers", "2", "--listen", "127.0.0.1:0"]
+    started = subprocess.Popen(
+        [*command, "--dir", str(tmp_path / "dev")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    with started:
+        try:
+            assert started.stdout is not None
+            assert is_readable(started.stdout, START_S)
+            servers = started.stdout.readline().decode().removeprefix("riverlog ready on ").strip().split(",")
+            eventually(lambda: brokers_known_to(servers[1], 10)[0] == {1, 2})
+        finally:
+            started.send_signal(signal.SIGINT)
+            assert started.wait(END_S) == 0
+    assert sorted(each.name for each in (tmp_path / "dev").iterdir()) == ["broker-1", "broker-2", "metadata"]
