@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
 from riverlog.controller.names import TakenNames
-from riverlog.controller.placement import place
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
@@ -146,24 +145,6 @@ def test_topics_settings_and_partitions_together_are_at_most_10000() -> None:
     assert policy_violations(NewTopic("a", 9999, configs={"x": "1"})) == [True]
     assert policy_violations(NewTopic("a", 5000), NewTopic("b", 4998)) == [False, False]
     assert policy_violations(NewTopic("a", 5000), NewTopic("b", 4999)) == [True, True]
-
-
-@given(
-    brokers=st.sets(st.integers(0, 50), min_size=1, max_size=7),
-    partitions=st.integers(1, 60),
-    start=st.integers(0, 1000),
-    data=st.data(),
-)
-def test_placement_never_repeats_a_broker_and_spreads_leaders(
-    brokers: set[int], partitions: int, start: int, data: st.DataObject
-) -> None:
-    ids = sorted(map(NodeId, brokers))
-    factor = data.draw(st.integers(1, len(ids)))
-    placed = place(ids, partitions=partitions, replication_factor=factor, start=start)
-    assert len(placed) == partitions
-    assert all(len(set(replicas)) == factor and set(replicas) <= set(ids) for replicas in placed)
-    leads = [sum(replicas[0] == node_id for replicas in placed) for node_id in ids]
-    assert max(leads) - min(leads) <= 1
 
 
 @given(st.text(alphabet="ab._-", min_size=1, max_size=6), st.text(alphabet="ab._-", min_size=1, max_size=6))

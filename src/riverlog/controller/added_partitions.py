@@ -6,7 +6,7 @@ from typing import NamedTuple
 from riverlog.controller.assignments import Replicas, check_replicas
 from riverlog.controller.decisions import DUPLICATE_NAME, RECORDS_PER_REQUEST_MAX, Refusal, repeated
 from riverlog.controller.placement import place
-from riverlog.controller.topics import short_of_brokers
+from riverlog.controller.topics import open_to_partitions, short_of_brokers
 from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
 
@@ -72,7 +72,13 @@ def _replicas(
     if wanted.assignments is None:
         if factor > len(image.brokers):
             return short_of_brokers(factor, len(image.brokers))
-        return place(sorted(image.brokers), partitions=count, replication_factor=factor, start=start)
+        return place(
+            open_to_partitions(image, factor),
+            partitions=count,
+            replication_factor=factor,
+            start=start,
+            after=topic.partitions[-1].replicas[0],
+        )
     added: list[Replicas] = []
     for node_ids in wanted.assignments:
         checked = check_replicas(node_ids, image.brokers.keys(), factor)

@@ -19,7 +19,7 @@ from riverlog.controller.decisions import (
     repeated,
 )
 from riverlog.controller.placement import place
-from riverlog.metadata.image import ClusterImage
+from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.errors import ErrorCode
 
 
@@ -150,7 +150,14 @@ def _placed(
         )
     if factor > len(image.brokers):
         return short_of_brokers(factor, len(image.brokers))
-    return place(sorted(image.brokers), partitions=partitions, replication_factor=factor, start=start)
+    brokers = open_to_partitions(image, factor)
+    return place(brokers, partitions=partitions, replication_factor=factor, start=start)
+
+
+def open_to_partitions(image: ClusterImage, factor: int) -> list[BrokerImage]:
+    """The brokers that new partitions may go to: not those that are about to go, if there are enough."""
+    staying = [broker for broker in image.brokers.values() if not broker.is_shutting_down]
+    return staying if len(staying) >= factor else list(image.brokers.values())
 
 
 def _too_many_replicas(factor: int, replicas_max: int) -> Refusal:

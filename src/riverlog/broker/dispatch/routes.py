@@ -68,6 +68,7 @@ from riverlog.broker.produce.transaction_admission import ProduceAdmission, Tran
 from riverlog.broker.shared.config_alterations import ConfigAlterations, Layers
 from riverlog.broker.shared.coordinator_locator import CoordinatorLocator
 from riverlog.broker.shared.forwarding import ForwardedHandler, Forwarding
+from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.broker.shared.topic_making import TopicMaking
 from riverlog.controller.client import ControllerClient
@@ -247,8 +248,9 @@ def _envelope(parts: Collaborators, forwarding: Forwarding, routes: list[AnyRout
 
 def _records(parts: Collaborators) -> list[AnyRoute]:
     replicas, follower = parts.replicas, parts.follower
+    hints = None if parts.forwarding is None else LeaderHints(lambda: follower.image)
     admitted = ProduceAdmission(parts.transaction_admission, replicas)
-    produced = ProduceHandler(replicas, admitted, parts.turn, parts.clock, parts.metrics)
+    produced = ProduceHandler(replicas, admitted, parts.turn, parts.clock, parts.metrics, hints)
     fetched = FetchHandler(
         FetchReader(replicas),
         parts.fetch_sessions,
@@ -256,6 +258,7 @@ def _records(parts: Collaborators) -> list[AnyRoute]:
         parts.cold_reader,
         fetch_bytes_max=parts.config.fetch_bytes_max,
         metrics=parts.metrics,
+        hints=hints,
     )
     return [
         route(

@@ -22,6 +22,8 @@ from riverlog.broker.fetch.sessions import (
     wanted_by,
 )
 from riverlog.broker.net.cold_reads import ColdReader
+from riverlog.broker.shared.leader_hints import FETCH_SINCE as FETCH_HINTS_SINCE
+from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -44,7 +46,10 @@ class FetchHandler:
         *,
         fetch_bytes_max: int,
         metrics: Metrics,
+        hints: LeaderHints | None = None,
     ) -> None:
+        """`hints` where there are other brokers that may lead."""
+        self._hints = hints
         self._reader = reader
         self._turn = turn
         self._cold_reader = cold_reader
@@ -163,8 +168,8 @@ class FetchHandler:
         enough_bytes = min(request.min_bytes, limits.max_bytes)
         if reads.size_bytes >= enough_bytes or reads.must_answer or request.max_wait_ms <= 0 or not wanted:
             self._warm(reads.cold)  # For the next fetch.
-            return self._respond(reads, request, session, context.version)
-        return self._respond_later(wanted, limits, reads, request, session, context.version)
+            return self._respond(reads, request, session, context)
+        return self._respond_later(wanted, limits, reads, request, session, context)
 
     def _respond_later(
         self,
@@ -173,14 +178,14 @@ class FetchHandler:
         first: FetchReads,
         request: FetchRequest,
         session: FetchSession | None,
-        version: int,
+        context: RequestContext,
     ) -> DelayedFetch:
         enough_bytes = min(request.min_bytes, limits.max_bytes)
 
         def look(is_over: bool) -> FetchResponse | int:
             reads = self._reader.read(wanted, limits)
             if is_over or reads.size_bytes >= enough_bytes or reads.must_answer:
-                return self._respond(reads, request, session, version)
+                return self._respond(reads, request, session, context)
             self._warm(reads.cold, wait)
             return reads.size_bytes
 
@@ -206,6 +211,14 @@ class FetchHandler:
             warmed.exception()  # A disk that fails to read is offline now, which the next look tells.
 
     def _respond(
+        self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, context: RequestContext
+    ) -> FetchResponse:
+        response = self._made(reads, request, session, context.version)
+        if self._hints is not None and reads.must_answer and context.version >= FETCH_HINTS_SINCE:
+            self._hints.on_fetch(response, context.listener_name)
+        return response
+
+    def _made(
         self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, version: int
     ) -> FetchResponse:
         self._bytes_out.add(reads.size_bytes)

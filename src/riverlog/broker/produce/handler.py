@@ -16,6 +16,8 @@ from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.produce.delayed_produce import DelayedProduce, Unacknowledged
 from riverlog.broker.produce.templated_writes import TemplatedWrites
 from riverlog.broker.produce.transaction_admission import ProduceAdmission, Refusals, begins_late
+from riverlog.broker.shared.leader_hints import PRODUCE_SINCE as PRODUCE_HINTS_SINCE
+from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -77,7 +79,10 @@ class ProduceHandler:
         turn: LoopTurn,
         clock: Clock,
         metrics: Metrics,
+        hints: LeaderHints | None = None,
     ) -> None:
+        """`hints` where there are other brokers that may lead."""
+        self._hints = hints
         self._replicas = replicas
         self._transactions = transactions
         self._turn = turn
@@ -150,6 +155,8 @@ class ProduceHandler:
         reply = self._reply(index, records, outcome, partition, acks, waiting)
         answer = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[reply])
         response = ProduceResponse(responses=[answer])
+        if reply.error_code:
+            self._tell_leaders(response, context)
         return self._when_acknowledged(response, waiting, timeout_ms)
 
     def _write_all(
@@ -165,22 +172,26 @@ class ProduceHandler:
                 refusals = admitted
             else:
                 # The next request of this producer must not be written first.
-                return InOrder(self._write_later(_kept(request), context.version, admitted))
-        return self._write(request, context.version, refusal, refusals)
+                return InOrder(self._write_later(_kept(request), context, admitted))
+        return self._write(request, context, refusal, refusals)
 
     async def _write_later(
-        self, request: ProduceRequest, version: int, admitted: Awaitable[Refusals]
+        self, request: ProduceRequest, context: RequestContext, admitted: Awaitable[Refusals]
     ) -> ProduceResponse | HangUp | None:
-        response = self._write(request, version, None, await admitted)
+        response = self._write(request, context, None, await admitted)
         if isinstance(response, DelayedProduce):
             made: ProduceResponse = await response.answer()
             return made
         return response
 
     def _write(
-        self, request: ProduceRequest, version: int, refusal: AppendRefused | None, refusals: Refusals
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        refusal: AppendRefused | None,
+        refusals: Refusals,
     ) -> ProduceResponse | DelayedProduce | HangUp | None:
-        now_ms = self._clock.wall_ms()
+        version, now_ms = context.version, self._clock.wall_ms()
         waiting: list[Unacknowledged] = []
         response = ProduceResponse()
         for topic, wanted in _by_place(request.topic_data):
@@ -194,7 +205,12 @@ class ProduceHandler:
             response.responses.append(answer)
         if request.acks == 0:
             return _silence_or_hang_up(response)
+        self._tell_leaders(response, context)
         return self._when_acknowledged(response, waiting, request.timeout_ms)
+
+    def _tell_leaders(self, response: ProduceResponse, context: RequestContext) -> None:
+        if self._hints is not None and context.version >= PRODUCE_HINTS_SINCE:
+            self._hints.on_produce(response, context.listener_name)
 
     def _when_acknowledged(
         self, response: ProduceResponse, waiting: list[Unacknowledged], timeout_ms: int

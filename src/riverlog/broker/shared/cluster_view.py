@@ -34,8 +34,9 @@ class ClusterView:
         return [(self.image.brokers[node_id], address) for node_id, address in self.reachable.items()]
 
     def controller_id(self) -> int:
+        """-1 also while the store still names a broker that is gone."""
         controller = self.image.controller_id
-        return -1 if controller is None else controller
+        return -1 if controller is None or controller not in self.image.brokers else controller
 
     def partition(self, partition: PartitionImage, version: int) -> DescribedPartition:
         """`version` is that of a Metadata request: what is out of reach is told differently by age."""

@@ -1,0 +1,174 @@
+"""What brokers answer about each other: leaders, addresses, the controller, who leads instead (KIP-951)."""
+
+from riverlog.controller.topics import NewTopic
+from riverlog.model.errors import ErrorCode
+from riverlog.records.builder import build_batch
+from riverlog.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
+from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from riverlog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from riverlog.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from riverlog.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from tests.cluster.nodes import LISTENER, ClusterNode, NodeCluster, run
+
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def make_topic(cluster: NodeCluster) -> None:
+    await cluster.controller.node.controller.create_topics([NewTopic("t", 3, 1)])
+    await cluster.until_all_see(lambda image: "t" in image.topics)
+
+
+def led_by(broker: ClusterNode) -> int:
+    partitions = broker.image.topics["t"].partitions
+    return next(index for index, each in enumerate(partitions) if each.leader == broker.node_id)
+
+
+async def metadata(broker: ClusterNode) -> MetadataResponse:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
+    return await broker.ask(request, MetadataResponse)
+
+
+def test_every_broker_names_all_brokers_their_addresses_and_the_leaders() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        for broker in cluster.alive:
+            told = await metadata(broker)
+            addresses = {each.node_id: f"{each.host}:{each.port}" for each in told.brokers}
+            assert addresses == {each.node_id: each.bootstrap_servers for each in cluster.alive}
+            assert told.controller_id == cluster.controller.node_id
+            [topic] = told.topics
+            assert sorted(each.leader_id for each in topic.partitions) == [1, 2, 3]
+            assert {each.error_code for each in topic.partitions} == {ErrorCode.NONE}
+
+    run(scenario)
+
+
+def test_a_partition_whose_broker_is_away_has_no_leader_for_clients() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        away = cluster.others[0]
+        index = led_by(away)
+        await away.kill()
+        await cluster.until_all_see(lambda image: image.topics["t"].partitions[index].leader is None)
+        for broker in cluster.alive:
+            told = await metadata(broker)
+            assert away.node_id not in {each.node_id for each in told.brokers}
+            partition = told.topics[0].partitions[index]
+            assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (partition.leader_id, partition.leader_epoch) == (-1, 1)
+            assert (partition.isr_nodes, partition.offline_replicas) == ([away.node_id], [away.node_id])
+            described = await broker.ask(
+                DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
+                DescribeTopicPartitionsResponse,
+            )
+            assert described.topics[0].partitions[index].leader_id == -1
+            refused = await produce(broker, index)
+            [reply] = refused.responses[0].partition_responses
+            assert (reply.error_code, reply.current_leader.leader_id) == (NOT_LEADER, -1)
+            assert refused.node_endpoints == []
+
+    run(scenario)
+
+
+async def produce(broker: ClusterNode, index: int, version: int = 12) -> ProduceResponse:
+    records = memoryview(bytearray(build_batch([(1, None, b"v", ())])))
+    topic = TopicProduceData(
+        name="t",
+        topic_id=broker.image.topics["t"].topic_id if version >= 13 else None,
+        partition_data=[PartitionProduceData(index=index, records=records)],
+    )
+    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[topic])
+    return await broker.ask(request, ProduceResponse, version)
+
+
+async def fetch(broker: ClusterNode, index: int, version: int) -> FetchResponse:
+    topic = FetchTopic(
+        topic="t",
+        topic_id=broker.image.topics["t"].topic_id if version >= 13 else None,
+        partitions=[FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)],
+    )
+    request = FetchRequest(
+        max_wait_ms=100, min_bytes=1, max_bytes=1000, session_epoch=-1, topics=[topic], replica_id=-1
+    )
+    return await broker.ask(request, FetchResponse, version)
+
+
+def test_who_is_not_the_leader_tells_who_is_since_the_versions_that_have_room_for_it() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        leader, other = cluster.alive[:2]
+        index = led_by(leader)
+        address = leader.node.advertised[LISTENER]
+        for version in (9, 10, 12, 13):
+            told = await produce(other, index, version)
+            [reply] = told.responses[0].partition_responses
+            assert reply.error_code == NOT_LEADER
+            found = [(each.node_id, each.host, each.port) for each in told.node_endpoints]
+            if version >= 10:
+                assert (reply.current_leader.leader_id, reply.current_leader.leader_epoch) == (
+                    leader.node_id,
+                    0,
+                )
+                assert found == [(leader.node_id, *address)]
+            else:
+                assert found == []
+        for version in (12, 15, 16, 18):
+            fetched = await fetch(other, index, version)
+            [data] = fetched.responses[0].partitions
+            assert data.error_code == NOT_LEADER
+            found = [(each.node_id, each.host, each.port) for each in fetched.node_endpoints]
+            assert found == ([(leader.node_id, *address)] if version >= 16 else [])
+        assert (await produce(leader, index)).responses[0].partition_responses[0].error_code == 0
+        assert (await fetch(leader, index, 18)).responses[0].partitions[0].records
+
+    run(scenario)
+
+
+def test_positions_are_told_by_the_leader_alone() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        leader, other = cluster.alive[:2]
+        index = led_by(leader)
+        offsets = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name="t", partitions=[ListOffsetsPartition(partition_index=index, timestamp=-1)]
+                )
+            ],
+        )
+        epochs = OffsetForLeaderEpochRequest(
+            replica_id=-1,
+            topics=[
+                OffsetForLeaderTopic(
+                    topic="t", partitions=[OffsetForLeaderPartition(partition=index, leader_epoch=0)]
+                )
+            ],
+        )
+        for broker, error in ((leader, ErrorCode.NONE), (other, NOT_LEADER)):
+            told = await broker.ask(offsets, ListOffsetsResponse)
+            assert told.topics[0].partitions[0].error_code == error
+            ends = await broker.ask(epochs, OffsetForLeaderEpochResponse)
+            assert ends.topics[0].partitions[0].error_code == error
+
+    run(scenario)
