@@ -5,17 +5,22 @@ import threading
 from concurrent.futures import Future
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from riverlog.broker.net.network import AsyncNetwork
+from riverlog.client.broker_connection import BrokerConnection
 from riverlog.client.cluster import ClientSettings
 from riverlog.client.cluster import Cluster as Client
-from riverlog.model.errors import RiverlogError
+from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.network import Address, Socket
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_records import address_of
 from riverlog.testing.cuttable_network import CuttableNetwork
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.waiting import eventually
+
+TOPIC_EXISTS = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 def test_records_go_to_the_brokers_that_lead_and_are_read_back(riverlog_cluster: Cluster) -> None:
@@ -29,13 +34,38 @@ def test_records_go_to_the_brokers_that_lead_and_are_read_back(riverlog_cluster:
         riverlog_cluster.consume("orders", count=7, timeout=0.2)
 
 
-def test_a_stock_client_produces(riverlog_cluster: Cluster) -> None:
-    riverlog_cluster.create_topic("orders", partitions=3)
+def test_stock_clients_produce_consume_and_commit(riverlog_cluster: Cluster) -> None:
     producer = Producer({"bootstrap.servers": riverlog_cluster.bootstrap_servers})
+    riverlog_cluster.create_topic("orders", partitions=3)
     for number in range(30):
         producer.produce("orders", str(number).encode(), partition=number % 3)
     assert producer.flush(30) == 0
-    assert {each.value for each in riverlog_cluster.consume("orders")} == {b"%d" % each for each in range(30)}
+    consumer = Consumer(
+        {
+            "bootstrap.servers": riverlog_cluster.bootstrap_servers,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["orders"])
+    values: set[bytes | None] = set()
+
+    def has_all() -> bool:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            values.add(message.value())
+        return len(values) == 30
+
+    eventually(has_all, timeout_s=60)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert riverlog_cluster.committed("g") == {("orders", index): 10 for index in range(3)}
+
+
+def test_a_topic_is_made_by_a_first_write_at_any_broker(riverlog_cluster: Cluster) -> None:
+    riverlog_cluster.produce("made-by-itself", "a")
+    assert riverlog_cluster.topics() == ["made-by-itself"]
 
 
 def test_another_broker_is_controller_when_the_controller_is_killed(riverlog_cluster: Cluster) -> None:
@@ -113,6 +143,45 @@ def test_brokers_as_processes_survive_real_signals() -> None:
         cluster.resume(1)
         eventually(lambda: None not in cluster.leaders("orders").values())
         assert sorted(cluster.consume("orders")) == sorted(written)
+
+
+def test_brokers_as_processes_with_zookeeper_go_on_when_one_is_killed() -> None:
+    with Cluster(brokers=2, processes=True, zookeeper=True) as cluster:
+        cluster.create_topic("orders", partitions=2)
+        written = cluster.produce("orders", "a", "b", "c")
+        killed = cluster.controller
+        cluster.kill(killed)
+        assert cluster.controller != killed
+        cluster.restart(killed)
+        eventually(lambda: None not in cluster.leaders("orders").values())
+        assert sorted(cluster.consume("orders")) == sorted(written)
+
+
+def test_zookeeper_is_for_processes() -> None:
+    with pytest.raises(ValueError, match="processes=True"):
+        Cluster(zookeeper=True)
+
+
+def create_at(cluster: Cluster, broker: int, topic: str) -> int:
+    """The error code of a CreateTopics at this very broker, which sends it on if it is not the controller."""
+    address = address_of(cluster[broker].bootstrap_servers)
+    wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=1000)
+    with BrokerConnection(address, timeout_s=30, client_id="test") as connection:
+        return int(connection.ask(ApiKey.CREATE_TOPICS, request).topics[0].error_code)
+
+
+def test_a_broker_that_is_cut_off_the_controller_cannot_send_it_anything_until_healed(
+    riverlog_cluster: Cluster,
+) -> None:
+    controller = riverlog_cluster.controller
+    others = {1, 2, 3} - {controller}
+    away, near = sorted(others)
+    riverlog_cluster.cut({away}, {controller})
+    assert create_at(riverlog_cluster, away, "orders") != 0
+    assert create_at(riverlog_cluster, near, "orders") == 0
+    riverlog_cluster.heal()
+    eventually(lambda: create_at(riverlog_cluster, away, "payments") in (0, TOPIC_EXISTS))
 
 
 def test_cut_connections_end_and_new_ones_are_refused_until_healed() -> None:

@@ -14,18 +14,23 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Protocol, Self
+from uuid import uuid4
 
 from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import TopicPartition
 from riverlog.model.network import Address
 from riverlog.testing.broker import setting_name, setting_text
+from riverlog.testing.cluster_process import ClusterProcess
 from riverlog.testing.cluster_records import ClusterRecords, address_of, brokers_known_to
 from riverlog.testing.records import Content, Record
 from riverlog.testing.temporary_directory import TemporaryDirectory
+from riverlog.testing.zookeeper import ZooKeeperServer
 
 _WAIT_S: Final = 10.0
 _FORM_S: Final = 60.0
 _LOOK_S: Final = 0.002
+_SESSION_MS: Final = 3000
+"""A broker that is killed is missed sooner than by default."""
 _DEFAULTS: Final[Mapping[str, object]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": 0,
@@ -77,17 +82,28 @@ class Cluster:
         config: Mapping[str, object] | None = None,
         *,
         processes: bool = False,
+        zookeeper: bool | str = False,
         **settings: object,
     ) -> None:
-        """Settings are those of every broker, as for `Broker`."""
+        """Settings are those of every broker, as for `Broker`. `zookeeper` is for processes: True starts a
+        server (Java and PySpark are needed), or the address of one that runs, in which the cluster has a
+        path of its own."""
         if brokers < 1:
             raise ValueError(f"A cluster has at least one broker, not {brokers}.")
+        if zookeeper and not processes:
+            raise ValueError("A cluster with ZooKeeper is one of processes: add processes=True.")
         self._temporary = TemporaryDirectory(self._abandon)
+        self._zookeeper = ZooKeeperServer(f"{self._temporary.path}/zookeeper") if zookeeper is True else None
         given = {
             **_DEFAULTS,
             **(config or {}),
             **{setting_name(name): value for name, value in settings.items()},
         }
+        if isinstance(zookeeper, str):
+            given["zookeeper.connect"] = zookeeper if "/" in zookeeper else f"{zookeeper}/{uuid4().hex[:12]}"
+        elif self._zookeeper is not None:
+            # The address is known when the server runs.
+            given = {"zookeeper.session.timeout.ms": _SESSION_MS, **given, "zookeeper.connect": ""}
         make = _process if processes else _thread
         self.brokers: dict[int, Member] = {
             node_id: make(node_id, self._temporary.path, given) for node_id in range(1, brokers + 1)
@@ -110,6 +126,7 @@ class Cluster:
         """Return when all brokers take requests and know each other."""
         self._temporary.create()
         try:
+            self._start_zookeeper()
             with ThreadPoolExecutor(len(self.brokers)) as starters:
                 list(starters.map(lambda each: each.start(), self.brokers.values()))
             self._agreed()
@@ -122,6 +139,8 @@ class Cluster:
         """Stop all brokers that run and remove the temporary directory. Stopping twice is no error."""
         with ThreadPoolExecutor(len(self.brokers)) as stoppers:
             list(stoppers.map(lambda each: each.stop(), self.brokers.values()))
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
         self._temporary.remove()
 
     def kill(self, broker: int) -> None:
@@ -246,9 +265,18 @@ class Cluster:
                 raise TimeoutError(f"The brokers do not agree on a cluster: {told}.")
             time.sleep(_LOOK_S)
 
+    def _start_zookeeper(self) -> None:
+        if self._zookeeper is not None:
+            self._zookeeper.start()
+            for each in self.brokers.values():
+                assert isinstance(each, ClusterProcess)
+                each.settings["zookeeper.connect"] = self._zookeeper.connect
+
     def _abandon(self) -> None:
         for each in self.brokers.values():
             each.kill()
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
 
 
 def _thread(node_id: int, directory: str, settings: dict[str, object]) -> Member:
@@ -258,6 +286,4 @@ def _thread(node_id: int, directory: str, settings: dict[str, object]) -> Member
 
 
 def _process(node_id: int, directory: str, settings: dict[str, object]) -> Member:
-    from riverlog.testing.cluster_process import ClusterProcess
-
     return ClusterProcess(node_id, directory, settings)

@@ -22,10 +22,10 @@ class ClusterProcess:
         """`directory` is that of the cluster. The brokers share their metadata, if nothing else is set."""
         self.node_id = node_id
         self._data_dir = f"{directory}/broker-{node_id}"
-        self._settings = {name: setting_text(value) for name, value in settings.items()}
-        self._settings["node.id"] = str(node_id)
-        if "zookeeper.connect" not in self._settings:
-            self._settings["riverlog.shared.metadata.dir"] = f"{directory}/metadata"
+        self.settings = {name: setting_text(value) for name, value in settings.items()}
+        self.settings["node.id"] = str(node_id)
+        if "zookeeper.connect" not in self.settings:
+            self.settings["riverlog.shared.metadata.dir"] = f"{directory}/metadata"
         self._errors: IO[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
@@ -54,7 +54,7 @@ class ClusterProcess:
         """Return when requests are taken. Raises `RiverlogError` with what it said if it cannot start."""
         self._errors = self._errors or tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
         command = [sys.executable, "-m", "riverlog", "serve", "--data-dir", self._data_dir, "--supervised"]
-        for name, value in self._settings.items():
+        for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
@@ -66,7 +66,7 @@ class ClusterProcess:
             raise RiverlogError(f"Broker {self.node_id} did not start:\n{self.errors()}")
         self._address = line.removeprefix(_READY).strip()
         # The port is known now, and kept, so that clients find the broker again after a restart.
-        self._settings["listeners"] = f"PLAINTEXT://{self._address}"
+        self.settings["listeners"] = f"PLAINTEXT://{self._address}"
 
     def errors(self) -> str:
         """What it has written to standard error since the first start."""
