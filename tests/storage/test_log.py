@@ -34,7 +34,7 @@ def test_append_assigns_offsets_and_leader_epoch_in_place() -> None:
     assert read_header(second.data).leader_epoch == 7
     assert values(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
     assert log.log_end_offset == 3
-    assert log.latest_leader_epoch == 7
+    assert log.state.epochs.latest == 7
 
 
 def test_an_append_is_one_write() -> None:

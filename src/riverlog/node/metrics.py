@@ -13,7 +13,7 @@ class InMemoryCounter:
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.value = 0.0
+        self.value: float = 0
 
     def add(self, amount: float = 1) -> None:
         self.value += amount

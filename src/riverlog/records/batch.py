@@ -122,7 +122,16 @@ def read_header(buffer: ReadableBuffer, position: int = 0) -> BatchHeader:
 
 
 def header_of(fields: HeaderFields) -> BatchHeader:
-    return _batch_header((fields[0], fields[1] + LOG_OVERHEAD_BYTES, *fields[2:]))
+    (
+        base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms,
+        max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
+    ) = fields  # fmt: skip
+    return _batch_header(
+        (
+            base_offset, length + LOG_OVERHEAD_BYTES, leader_epoch, magic, crc, attributes, last_offset_delta,
+            base_timestamp_ms, max_timestamp_ms, producer_id, producer_epoch, base_sequence, count,
+        )
+    )  # fmt: skip
 
 
 def walk(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:

@@ -26,14 +26,17 @@ from riverlog.broker.net.connection import Later
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
+from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.produce_request import SingleBatch
+from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
 from riverlog.wire.codec import MalformedMessage
-from riverlog.wire.framing import RequestHeader, decode_request_header
+from riverlog.wire.framing import decode_request_header
 from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
 _REMEMBER_EVERY = 64  # What is remembered may be of no use any more, and making it costs a request's time.
+_context = maker_of(RequestContext)
 
 
 class Dispatcher:
@@ -47,23 +50,24 @@ class Dispatcher:
         self._failed = metrics.counter("riverlog_requests_failed_total")
 
     def dispatch(self, frame: memoryview, origin: Origin) -> Answer | Later:
-        template = origin.template
-        route = self._produce
+        """In one piece, because each call that a request makes is a hundredth of its cost. So that the
+        interpreter is quick at it, what an attribute holds is called by a local name, here and below."""
+        template, route, admit = origin.template, self._produce, self._admit
         is_admitted = False
-        if template is not None and route is not None and (found := template.match(frame)) is not None:
-            refusal = self._admit(route, origin, template.client_id, len(frame))
-            if refusal is not None:
-                return self._refused(route, template.version, found[0], refusal, origin)
-            try:
-                reply = template.answer(*found)
-            except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
-                return self._failure(route, template.version, found[0])
-            if reply is not None:
-                return reply
-            is_admitted = True
-        return self._dispatch(frame, origin, is_admitted)
-
-    def _dispatch(self, frame: memoryview, origin: Origin, is_admitted: bool) -> Answer | Later:
+        if template is not None and route is not None:
+            match = template.match
+            if (found := match(frame)) is not None:
+                correlation_id, records = found
+                refusal = admit(route, origin, template.client_id, len(frame))
+                if refusal is not None:
+                    return self._refused(route, template.version, correlation_id, refusal, origin)
+                try:
+                    reply = template.answer(correlation_id, records)
+                except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+                    return self._failure(route, template.version, correlation_id)
+                if reply is not None:
+                    return reply
+                is_admitted = True
         try:
             header, start = decode_request_header(frame)
         except MalformedMessage as error:
@@ -76,15 +80,23 @@ class Dispatcher:
             if key == ApiKey.API_VERSIONS:
                 return unsupported_version_reply(correlation_id)
             return self._reject(origin, f"version {version} of {route.api.name} is not served")
-        if not is_admitted and (refusal := self._admit(route, origin, client_id, len(frame))) is not None:
+        if not is_admitted and (refusal := admit(route, origin, client_id, len(frame))) is not None:
             return self._refused(route, version, correlation_id, refusal, origin)
         try:
             request = route.decode(frame, version, start)
         except MalformedMessage as error:
             return self._reject(origin, f"malformed {route.api.name} v{version}: {error}")
-        answer = self._answer(route, request, RequestContext(header, origin))
-        if type(request) is SingleBatch and route.make_template is not None:
-            _note_repetition(route, frame, header, start, request, origin)
+        answer = self._answer(route, request, _context((header, origin)))
+        remember = route.make_template
+        if remember is not None and version >= TEMPLATE_VERSION_MIN and type(request) is SingleBatch:
+            # A second request in a row to one partition is taken for the first of many.
+            place = request[2:5]
+            if place != origin.last_place:
+                origin.last_place, origin.repetitions = place, 0
+            else:
+                if origin.repetitions % _REMEMBER_EVERY == 0:
+                    origin.template = remember(frame, header, start, request, origin)
+                origin.repetitions += 1
         return answer
 
     def _answer(self, route: AnyRoute, request: Any, context: RequestContext) -> Answer | Later:
@@ -171,22 +183,3 @@ def _error_reply(route: AnyRoute, version: int, correlation_id: int, error: Erro
         return None
     response.error_code = error
     return route.encode(version, correlation_id, response)
-
-
-def _note_repetition(
-    route: AnyRoute,
-    frame: memoryview,
-    header: RequestHeader,
-    body: int,
-    request: SingleBatch,
-    origin: Origin,
-) -> None:
-    """A second request in a row to one partition is taken for the first of many."""
-    place = request[2:5]
-    if place != origin.last_place:
-        origin.last_place, origin.repetitions = place, 0
-        return
-    if origin.repetitions % _REMEMBER_EVERY == 0:
-        assert route.make_template is not None
-        origin.template = route.make_template(frame, header, body, request, origin)
-    origin.repetitions += 1

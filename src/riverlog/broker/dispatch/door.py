@@ -37,5 +37,5 @@ class OpenDoor:
     def admit(
         self, route: AnyRoute, origin: Origin, client_id: str | None, frame_bytes: int
     ) -> DoorRefusal | None:
-        self._requests[route.api.key].add()
+        self._requests[route.api.key].value += 1
         return None

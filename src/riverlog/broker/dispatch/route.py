@@ -5,6 +5,7 @@ The list of them all is in `routes`. A handler of another request is an error of
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from riverlog.broker.exchange.context import Parts, RequestContext
@@ -78,7 +79,7 @@ def route(
         handler,
         needs,
         decode or _by_table(request),
-        _to_frame(api),
+        partial(encode_response_in_parts, int(api.key)),
         api.min_version if served_version_min is None else served_version_min,
         may_be_overtaken,
         make_template,
@@ -91,10 +92,3 @@ def _by_table(request: type[Message]) -> Decode:
         return message
 
     return decode_body
-
-
-def _to_frame(api: Api) -> Encode:
-    def encode_frame(version: int, correlation_id: int, message: Any) -> Parts:
-        return encode_response_in_parts(api.key, version, correlation_id, message)
-
-    return encode_frame

@@ -76,7 +76,7 @@ class FetchHandler:
 
         None, and nothing has happened, wherever that is not so.
         """
-        version = context.version
+        version = context.header.api_version
         session: FetchSession | None = None
         if request.session_id != NO_SESSION:
             session = self._sessions.with_only(request, by_id=version >= TOPIC_ID_VERSION_MIN)
@@ -100,7 +100,7 @@ class FetchHandler:
         self, request: SingleFetch, context: RequestContext, partition: Partition
     ) -> DelayedFetch:
         """With the first records that come; anything else is left to the general way."""
-        by_id = context.version >= TOPIC_ID_VERSION_MIN
+        by_id = context.header.api_version >= TOPIC_ID_VERSION_MIN
 
         def look(is_over: bool) -> Parts | FetchResponse | int:
             read = self._reader.read_single(request, self._fetch_bytes_max, by_id=by_id)
@@ -151,9 +151,9 @@ class FetchHandler:
         session: FetchSession | None = None
         if is_full:
             self._sessions.close(request.session_id)
-            wanted = wanted_by(request, by_id=context.version >= TOPIC_ID_VERSION_MIN)
+            wanted = wanted_by(request, by_id=context.header.api_version >= TOPIC_ID_VERSION_MIN)
         else:
-            resumed = self._sessions.resume(request, context.version)
+            resumed = self._sessions.resume(request, context.header.api_version)
             if isinstance(resumed, ErrorCode):
                 return FetchResponse(error_code=resumed, session_id=NO_SESSION)
             session = resumed
@@ -162,7 +162,7 @@ class FetchHandler:
             max_bytes=min(request.max_bytes, self._fetch_bytes_max),
             is_read_committed=request.isolation_level == _READ_COMMITTED,
             claims_to_be_replica=max(request.replica_id, request.replica_state.replica_id) >= 0,
-            tells_leader=context.version >= 16,
+            tells_leader=context.header.api_version >= 16,
         )
         reads = self._reader.read(wanted, limits)
         enough_bytes = min(request.min_bytes, limits.max_bytes)

@@ -63,11 +63,15 @@ class FetchReader:
         self._replicas = replicas
 
     def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
-        result = FetchReads()
+        result, replicas = FetchReads(), self._replicas
         left = limits.max_bytes
         unknown: list[PartitionRead] = []
         for each in wanted:
-            partition = self._find(each)
+            topic, index = each.topic, each.index
+            if topic is not None:
+                partition = replicas.find(topic, index)
+            else:
+                partition = replicas.find_by_id(each.topic_id, index)
             if isinstance(partition, Partition):
                 data = _read_partition(each, partition, limits, result, left=left)
                 result.reads.append(PartitionRead(each, data, partition))
@@ -86,7 +90,7 @@ class FetchReader:
                 and isinstance(partition, Partition)
             ):
                 epoch = partition.leader_epoch
-                data.current_leader = LeaderIdAndEpoch(leader_id=self._replicas.node_id, leader_epoch=epoch)
+                data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
         result.reads += unknown  # Kafka, too, puts them after the others.
         return result
 
@@ -110,8 +114,9 @@ class FetchReader:
         if partition.refusal(None if leader_epoch < 0 else leader_epoch) is not None:
             return None
         log = partition.log
-        last_stable_offset = log.last_stable_offset
-        high_watermark = log.high_watermark
+        state = log.state
+        last_stable_offset = state.last_stable_offset
+        high_watermark = state.high_watermark
         end = last_stable_offset if isolation else high_watermark
         bytes_max = min(max_bytes, bytes_max)
         if offset >= end or bytes_max < 0 or partition_max_bytes < 0:
@@ -132,12 +137,7 @@ class FetchReader:
                 return None
         except READ_FAILURES:
             return None
-        return (index, high_watermark, last_stable_offset, log.log_start_offset), records
-
-    def _find(self, wanted: Wanted) -> Partition | ErrorCode:
-        if wanted.topic is not None:
-            return self._replicas.find(wanted.topic, wanted.index)
-        return self._replicas.find_by_id(wanted.topic_id, wanted.index)
+        return (index, high_watermark, last_stable_offset, state.log_start_offset), records
 
 
 def _read_partition(
@@ -153,13 +153,14 @@ def _read_partition(
         refusal = ErrorCode.UNKNOWN_SERVER_ERROR
     if refusal is not None:
         return _error(wanted, refusal)
-    log = partition.log
-    end = log.last_stable_offset if limits.is_read_committed else log.high_watermark
+    state = partition.log.state
+    high_watermark, last_stable_offset = state.high_watermark, state.last_stable_offset
+    end = last_stable_offset if limits.is_read_committed else high_watermark
     data = PartitionData(
         partition_index=wanted.index,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
+        high_watermark=high_watermark,
+        last_stable_offset=last_stable_offset,
+        log_start_offset=state.log_start_offset,
         diverging_epoch=_NO_DIVERGENCE,
         current_leader=_NO_LEADER,
         snapshot_id=_NO_SNAPSHOT,

@@ -49,8 +49,10 @@ class Wanted:
         self.told_log_start = -1
         self.fetch_offset = partition.fetch_offset
         self.max_bytes = partition.partition_max_bytes
-        self.current_leader_epoch = epoch_or_none(partition.current_leader_epoch)
-        self.last_fetched_epoch = epoch_or_none(partition.last_fetched_epoch)
+        # Any negative epoch of a fetch stands for one that is not known; elsewhere only -1 does.
+        epoch, fetched_epoch = partition.current_leader_epoch, partition.last_fetched_epoch
+        self.current_leader_epoch = None if epoch < 0 else epoch
+        self.last_fetched_epoch = None if fetched_epoch < 0 else fetched_epoch
 
     @property
     def key(self) -> tuple[str | UUID | None, int]:
@@ -86,11 +88,6 @@ def wanted_by(request: FetchRequest, *, by_id: bool) -> list[Wanted]:
         for topic in request.topics
         for partition in topic.partitions
     ]
-
-
-def epoch_or_none(epoch: int) -> int | None:
-    """Any negative epoch of a fetch stands for one that is not known; elsewhere only -1 does."""
-    return None if epoch < 0 else epoch
 
 
 class FetchSession:
@@ -169,8 +166,9 @@ class FetchSessions:
         (wanted,) = session.wanted.values()
         wanted.fetch_offset = request.fetch_offset
         wanted.max_bytes = request.partition_max_bytes
-        wanted.current_leader_epoch = epoch_or_none(request.leader_epoch)
-        wanted.last_fetched_epoch = epoch_or_none(request.last_fetched_epoch)
+        epoch, fetched_epoch = request.leader_epoch, request.last_fetched_epoch
+        wanted.current_leader_epoch = None if epoch < 0 else epoch
+        wanted.last_fetched_epoch = None if fetched_epoch < 0 else fetched_epoch
         wanted.told_high_watermark = high_watermark
         wanted.told_log_start = log_start_offset
         self._use(session)

@@ -19,6 +19,7 @@ from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 
@@ -50,9 +51,10 @@ class ListOffsetsHandler:
         response = ListOffsetsResponse()
         for topic in request.topics:
             answer = ListOffsetsTopicResponse(name=topic.name)
-            times_asked = Counter(partition.partition_index for partition in topic.partitions)
-            for index, wanted in {each.partition_index: each for each in topic.partitions}.items():
-                if times_asked[index] > 1:
+            asked = {each.partition_index: each for each in topic.partitions}
+            repeated = _repeated(topic) if len(asked) < len(topic.partitions) else ()
+            for index, wanted in asked.items():
+                if index in repeated:
                     reply = _error(index, ErrorCode.INVALID_REQUEST)
                 else:
                     reply = self._look_up(topic.name, wanted, request, context.version)
@@ -82,17 +84,22 @@ class ListOffsetsHandler:
             return _error(index, error_for_client(failure))
 
 
+def _repeated(topic: ListOffsetsTopic) -> set[int]:
+    times_asked = Counter(partition.partition_index for partition in topic.partitions)
+    return {index for index, times in times_asked.items() if times > 1}
+
+
 def _answer(
     index: int, partition: Partition, timestamp_ms: int, is_read_committed: bool
 ) -> ListOffsetsPartitionResponse:
-    log = partition.log
-    end = log.last_stable_offset if is_read_committed else log.high_watermark
+    log, state = partition.log, partition.log.state
+    end = state.last_stable_offset if is_read_committed else state.high_watermark
     if timestamp_ms == _LATEST:
         return ListOffsetsPartitionResponse(
-            partition_index=index, offset=end, leader_epoch=_or_none(log.latest_leader_epoch)
+            partition_index=index, offset=end, leader_epoch=_or_none(state.epochs.latest)
         )
     if timestamp_ms in (_EARLIEST, _EARLIEST_LOCAL):
-        start = log.log_start_offset
+        start = state.log_start_offset
         return ListOffsetsPartitionResponse(
             partition_index=index, offset=start, leader_epoch=_or_none(log.leader_epoch_for(start))
         )

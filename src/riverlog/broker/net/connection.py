@@ -128,9 +128,9 @@ class Connection:
         if not self._is_plain:
             self._receive()
             return
-        scratch = self._memory.scratch
+        scratch, recv_into = self._memory.scratch, self._recv_into
         try:
-            received = self._recv_into(scratch)
+            received = recv_into(scratch)
         except OSError as error:
             self._on_not_received(error)
             return
@@ -199,8 +199,9 @@ class Connection:
         if self.is_closed:
             return
         if len(answer) == 1:
+            send = self._send
             try:
-                sent = self._send(answer[0])  # type: ignore[arg-type]
+                sent = send(answer[0])  # type: ignore[arg-type]
             except OSError:
                 sent = 0  # What is the matter is found out below.
             if sent == len(answer[0]):

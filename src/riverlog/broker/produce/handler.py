@@ -30,7 +30,6 @@ from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_response import encode_single_produce
-from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
 from riverlog.wire.by_hand.produce_template import ProduceTemplate
 from riverlog.wire.framing import RequestHeader
 from riverlog.wire.messages.produce import (
@@ -105,10 +104,9 @@ class ProduceHandler:
         self, frame: memoryview, header: RequestHeader, body: int, request: SingleBatch, origin: Origin
     ) -> TemplatedWrites | None:
         """How requests like this one are answered; None if each must be looked at."""
-        version = header.api_version
-        if version < TEMPLATE_VERSION_MIN or (request.acks != 1 and request.acks != _ALL):
+        if request.acks != 1 and request.acks != _ALL:
             return None
-        partition = self._find(version, request.name, request.topic_id, request.partition)
+        partition = self._find(header.api_version, request.name, request.topic_id, request.partition)
         if not isinstance(partition, Partition):
             return None
         template = ProduceTemplate(frame, header, body, request)
@@ -133,7 +131,7 @@ class ProduceHandler:
         None, and nothing is written, wherever there may be something to refuse before the log is asked.
         """
         acks, timeout_ms, name, topic_id, index, records = request
-        version, correlation_id = context.header[1:3]
+        _, version, correlation_id, _ = context.header
         if version < _SINGLE_VERSION_MIN or (acks != 1 and acks != _ALL):
             return None
         partition = self._find(version, name, topic_id, index)
@@ -142,8 +140,8 @@ class ProduceHandler:
         now_ms, for_all = self._clock.wall_ms(), acks == _ALL
         written = partition.append_alone(records, now_ms, for_all)
         if isinstance(written, int):
-            self._bytes_in.add(len(records))
-            row = (index, 0, written, -1, partition.log.log_start_offset)
+            self._bytes_in.value += len(records)
+            row = (index, 0, written, -1, partition.log.state.log_start_offset)
             return [encode_single_produce(version, correlation_id, request, row)]
         if written is not None:
             outcome: AppendedRecords | AppendRefused = written

@@ -45,9 +45,10 @@ class TemplatedWrites:
 
     def answer(self, correlation_id: int, records: memoryview) -> Parts | None:
         """The reply; None, and nothing is written, if the request must be looked at more closely."""
-        partition = self.partition
-        written = partition.append_alone(records, self._wall_ms(), self._for_all_replicas)
+        partition, wall_ms = self.partition, self._wall_ms
+        written = partition.append_alone(records, wall_ms(), self._for_all_replicas)
         if isinstance(written, int):
-            self._bytes_in.add(len(records))
-            return [self._template.encode_reply(correlation_id, written, partition.log.log_start_offset)]
+            self._bytes_in.value += len(records)
+            log_start_offset = partition.log.state.log_start_offset
+            return [self._template.encode_reply(correlation_id, written, log_start_offset)]
         return None if written is None else [self._template.encode_error(correlation_id, written.error)]

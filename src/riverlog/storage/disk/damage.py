@@ -14,7 +14,10 @@ _logger = logging.getLogger(__name__)
 
 
 class DamageReports:
-    """Used by any thread: a place that two come upon at once may be told twice."""
+    """Used by any thread: a place that two come upon at once may be told twice.
+
+    `with` it, damage that ends the block is noted and passed on.
+    """
 
     __slots__ = ("_known", "count")
 
@@ -22,6 +25,13 @@ class DamageReports:
         self._known: set[tuple[str, int]] = set()
         self.count = 0
         """How many places were found since the start."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DamagedLogError):
+            self.note(error)
 
     def note(self, damage: DamagedLogError) -> None:
         """Records are lost unless the file is restored."""

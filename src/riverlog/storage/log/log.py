@@ -6,9 +6,6 @@ nothing else), `sync` (what is on disk), `cutting` (records go at the front and 
 elsewhere. Not here: roles and replicas, and waiting.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DamagedLogError
 from riverlog.records.rules import Accepted
@@ -137,8 +134,9 @@ class Log:
         Raises `DamagedLogError` where that one is damaged; a slice ends before damage. Given `is_warm`,
         it does not wait for the disk to find that out: see `LogRead.cold`.
         """
-        self._gate.require_open()
-        state = self.state
+        gate, state = self._gate, self.state
+        if gate.is_closed or gate.health.failure is not None:
+            gate.require_open()
         if not state.log_start_offset <= offset <= state.log_end_offset:
             return OffsetOutOfRange(state.log_start_offset, state.log_end_offset)
         if offset >= end_offset:
@@ -157,7 +155,7 @@ class Log:
 
     def aborted_between(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that touch a range."""
-        with self._noting_damage():
+        with self._environment.files.damage:
             return aborted.aborted_between(self.state.segments, start_offset, end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[tuple[int, int]]:
@@ -167,26 +165,16 @@ class Log:
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record that is not older."""
         self._gate.require_open()
-        with self._noting_damage():
-            return timestamps.first_at_or_after(self.state.segments, timestamp_ms, self.log_start_offset)
+        with self._environment.files.damage:
+            return timestamps.first_at_or_after(
+                self.state.segments, timestamp_ms, self.state.log_start_offset
+            )
 
     def max_timestamp(self) -> TimestampedOffset | None:
         """The first record with the greatest timestamp."""
         self._gate.require_open()
-        with self._noting_damage():
+        with self._environment.files.damage:
             return timestamps.newest(self.state.segments)
-
-    @contextmanager
-    def _noting_damage(self) -> Iterator[None]:
-        try:
-            yield
-        except DamagedLogError as damage:
-            self._environment.files.damage.note(damage)
-            raise
-
-    @property
-    def latest_leader_epoch(self) -> int | None:
-        return self.state.epochs.latest
 
     def leader_epoch_for(self, offset: int) -> int | None:
         return self.state.epochs.epoch_for(offset)

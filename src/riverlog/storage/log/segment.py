@@ -153,11 +153,13 @@ class Segment(SegmentLookup):
             self.max_timestamp_ms = timestamp_ms
             self.max_timestamp_offset = last_offset
         if self.size_bytes - self._indexed_bytes > index_interval_bytes:
-            self.index.append(last_offset - self.base_offset, self.size_bytes)
-            self.time_index.note(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
+            index, time_index = self.index, self.time_index
+            index.append(last_offset - self.base_offset, self.size_bytes)
+            time_index.note(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
             self._indexed_bytes = self.size_bytes
             self._has_new_entry = True
-            self._save_full_pages()
+            if index.has_full_page or time_index.has_full_page:
+                self._save_full_pages()
         self.size_bytes += size_bytes
         self.next_offset = last_offset + 1
 

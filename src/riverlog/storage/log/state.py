@@ -32,9 +32,10 @@ class LogState:
 
     @property
     def last_stable_offset(self) -> int:
-        if not self.producers:
+        producers = self.producers
+        if not producers.ongoing and not producers.unreplicated:
             return self.high_watermark
-        unstable = self.producers.first_unstable_offset()
+        unstable = producers.first_unstable_offset()
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def set_high_watermark(self, offset: int) -> None:

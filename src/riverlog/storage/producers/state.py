@@ -95,8 +95,9 @@ class ProducerEntry:
     def find_duplicate(self, header: BatchHeader) -> WrittenBatch | None:
         if header.producer_epoch != self.epoch:
             return None
+        last_sequence, base_sequence = header.last_sequence, header.base_sequence
         for batch in self.batches:
-            if batch.last_sequence == header.last_sequence and batch.first_sequence == header.base_sequence:
+            if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
                 return batch
         return None
 
@@ -122,13 +123,13 @@ class ProducerEntry:
 class ProducerStates:
     """All producers of one log, and the transactions that hold back its last stable offset."""
 
-    __slots__ = ("_entries", "_ongoing", "guards", "unreplicated")
+    __slots__ = ("_entries", "guards", "ongoing", "unreplicated")
 
     def __init__(self) -> None:
         self.guards = ProducerGuards()
         self._entries: dict[int, ProducerEntry] = {}
         # Producer id to first offset; a transaction begins at the log's end, so the order is that of offsets.
-        self._ongoing: dict[int, int] = {}
+        self.ongoing: dict[int, int] = {}
         self.unreplicated: list[CompletedTransaction] = []
         """Ended, but the marker is not yet below the high watermark; in the order of the markers."""
 
@@ -192,7 +193,7 @@ class ProducerStates:
             )
             if header.is_transactional and entry.transaction_first_offset is None:
                 entry.transaction_first_offset = base_offset
-                self._ongoing[header.producer_id] = base_offset
+                self.ongoing[header.producer_id] = base_offset
 
     def _end_transaction(
         self, header: BatchHeader, entry: ProducerEntry, last_offset: int, marker: EndMarker
@@ -201,7 +202,7 @@ class ProducerStates:
         self.guards.forget(header.producer_id)
         entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp_ms)
         if first_offset is not None:
-            del self._ongoing[header.producer_id]
+            del self.ongoing[header.producer_id]
             self.unreplicated.append(CompletedTransaction(header.producer_id, first_offset, last_offset))
 
     def decide_aborted(
@@ -210,21 +211,21 @@ class ProducerStates:
         """The index entry that a marker at `last_offset` calls for, before it is applied."""
         if marker is None or not marker.is_abort:
             return None
-        first_offset = self._ongoing.get(header.producer_id)
+        first_offset = self.ongoing.get(header.producer_id)
         if first_offset is None:
             return None
-        others = (first for producer, first in self._ongoing.items() if producer != header.producer_id)
+        others = (first for producer, first in self.ongoing.items() if producer != header.producer_id)
         return AbortedTransaction(
             header.producer_id, first_offset, last_offset, next(others, last_offset + 1)
         )
 
     def open_transactions(self) -> list[tuple[int, ProducerEntry]]:
         """Of which producers, the oldest first."""
-        return [(producer_id, self._entries[producer_id]) for producer_id in self._ongoing]
+        return [(producer_id, self._entries[producer_id]) for producer_id in self.ongoing]
 
     def first_unstable_offset(self) -> int | None:
         """First offset of a transaction that is open, or whose end the high watermark has not passed."""
-        first = next(iter(self._ongoing.values()), None)
+        first = next(iter(self.ongoing.values()), None)
         for completed in self.unreplicated:
             if first is None or completed.first_offset < first:
                 first = completed.first_offset
@@ -255,7 +256,7 @@ class ProducerStates:
             for producer_id, entry in self._entries.items()
             if entry.transaction_first_offset is not None
         )
-        self._ongoing = {producer_id: first for first, producer_id in sorted(open_transactions)}
+        self.ongoing = {producer_id: first for first, producer_id in sorted(open_transactions)}
 
 
 def _decide_marker(header: BatchHeader, marker: EndMarker, seen_epoch: int) -> Refusal | None:

@@ -52,10 +52,10 @@ class ProduceTemplate:
 
     def match(self, frame: memoryview) -> tuple[int, memoryview] | None:
         """Correlation id and records of another frame; None if more than those may differ."""
-        size, end = len(frame), self._prefix_end
+        size, end, unpack = len(frame), self._prefix_end, self._unpack
         if size < end + 4:
             return None
-        key_and_version, correlation_id, prefix, low, high = self._unpack(frame)
+        key_and_version, correlation_id, prefix, low, high = unpack(frame)
         if key_and_version != self._key_and_version or prefix != self._prefix:
             return None
         if low < 128:
@@ -72,7 +72,8 @@ class ProduceTemplate:
 
     def encode_reply(self, correlation_id: int, base_offset: int, log_start_offset: int) -> bytes:
         """The frame that acknowledges a batch."""
-        return self._pack_reply(
+        pack = self._pack_reply
+        return pack(
             self._reply_bytes, correlation_id, self._reply_head, base_offset, -1, log_start_offset,
             self._reply_tail,
         )  # fmt: skip
