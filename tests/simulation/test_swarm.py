@@ -12,8 +12,8 @@ from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.shrinking import shrink
 from tests.simulation.seeds import operations_of
 
-FIXED_SEEDS = [(0, 9), (10, 19), (20, 29)]
-"""As many as a minute of CPU allows; `test_more_seeds` has the next."""
+FIXED_SEEDS = [(first, first + 9) for first in range(0, 60, 10)]
+"""`test_more_seeds` has the next."""
 
 
 @pytest.mark.parametrize(("first", "last"), FIXED_SEEDS)

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.errors import DirectoryInUseError, FormatError, StorageError
+from riverlog.model.errors import DirectoryInUseError, DiskFullError, FormatError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -280,3 +280,19 @@ def test_a_topic_id_that_a_power_cut_has_taken_is_written_when_the_log_is_used()
     directory.get(PARTITION, TOPIC_ID)
     directory.close()
     assert reopened(disk).topic_id_of(PARTITION) == TOPIC_ID
+
+
+def test_a_partition_that_a_full_disk_had_no_room_for_can_be_made_later() -> None:
+    """Found by the simulator: an empty file was left, and taken for damage after a clean shutdown."""
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    disk.capacity_bytes = disk.used_bytes() + 20
+    with pytest.raises(DiskFullError):
+        directory.create(PARTITION, TOPIC_ID)
+    disk.capacity_bytes = None
+    directory.close()
+    directory = reopened(disk)
+    assert directory.topic_id_of(PARTITION) is None
+    log = directory.get(PARTITION, TOPIC_ID)
+    assert log is not None
+    assert log.topic_id == TOPIC_ID

@@ -3,10 +3,11 @@ deleted and created again is told apart (KIP-516)."""
 
 import base64
 import binascii
+import contextlib
 from uuid import UUID
 
 from riverlog.model.disk import Disk
-from riverlog.model.errors import CorruptLogError, StorageError
+from riverlog.model.errors import CorruptLogError, DiskFullError, StorageError
 from riverlog.storage.files import names
 
 
@@ -59,9 +60,19 @@ def agree_on_topic_id(disk: Disk, directory: str, topic_id: UUID | None, *, clea
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: UUID) -> None:
-    """Not synced: the first sync of the log does that, and the cluster metadata has the id as well."""
+    """Not synced: the first sync of the log does that, and the cluster metadata has the id as well.
+
+    Where there is no room no part of it is left, which a later start would take for damage.
+    """
+    path = f"{directory}/{names.PARTITION_METADATA}"
     content = f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()
-    file = disk.open(f"{directory}/{names.PARTITION_METADATA}", create=True)
-    file.truncate(0)
-    file.pwrite(content, 0)
-    file.close()
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(content, 0)
+    except DiskFullError:
+        with contextlib.suppress(DiskFullError):
+            disk.unlink(path)
+        raise
+    finally:
+        file.close()

@@ -14,6 +14,7 @@ from riverlog.testing.simulation.faults import ScheduleError
 
 VERSION: Final = 1
 FORM_S: Final = 5.0
+OPERATIONS_MIN: Final = 600
 PROFILES: Final = ("standard",)
 
 _WAYS: Final = ("to", "from", "both")
@@ -49,6 +50,8 @@ class Case:
     links: dict[str, float] = field(default_factory=dict)
     clients: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
+    operations_min: int = 0
+    """How many operations the clients complete at least."""
     version: int = VERSION
 
     def to_json(self) -> str:
@@ -106,6 +109,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         _draw_links(chance),
         clients,
         sorted(drawn, key=lambda each: each["at_s"]),
+        OPERATIONS_MIN,
     )
     check(case)
     return case

@@ -38,6 +38,10 @@ _NODE: Final = "broker"
 TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
 
 
+_ADMIN: Final[dict[str, Any]] = {"name": "admin", "kind": "admin", "pause_s": 1.0}
+"""Who makes the topics of a case that has no administrator."""
+
+
 @dataclass(slots=True)
 class Outcome:
     seed: int
@@ -62,7 +66,7 @@ def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
         except Violation as violation:
             outcome.violation = violation
         outcome.trace_hash = world.trace.hash
-        outcome.operations = sum(each.completed for each in run.all_clients)
+        outcome.operations = run.operations
         outcome.counts = run.coverage.totals()
     outcome.cpu_s = time.process_time() - begun
     return outcome
@@ -93,10 +97,8 @@ class Run:
         node.start()
         if not world.run_until(lambda: node.is_serving, within_s=FORM_S):
             raise Violation("I16", f"the broker does not start: {node.failure}")
-        plans = [each for each in self.case.clients if each["kind"] == "admin"] or [
-            {"name": "admin", "kind": "admin", "pause_s": 1.0}
-        ]
-        admin = self._begin_client(plans[0])
+        plans = (each for each in self.case.clients if each["kind"] == "admin")
+        admin = self._begin_client(next(plans, _ADMIN))
         assert isinstance(admin, Admin)
         if not world.run_until(lambda: admin.is_ready, within_s=FORM_S):
             raise Violation("I16", "the topics cannot be made")
@@ -126,6 +128,22 @@ class Run:
             late = [each.name for each in world.clients.values() if not each.completed_since_heal]
             state = f"the broker is {node.state.value} ({node.failure})"
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
+        self._complete_operations()
+
+    def _complete_operations(self) -> None:
+        """Go on until the clients have done as much as the case asks for, however long they were kept from
+        it."""
+        for _ in range(int(PROGRESS_S)):
+            if self.operations >= self.case.operations_min:
+                return
+            self.world.run_for(1.0)
+        raise Violation(
+            "I16", f"only {self.operations} operations, {PROGRESS_S:.0f} s after everything healed"
+        )
+
+    @property
+    def operations(self) -> int:
+        return sum(each.completed for each in self.all_clients)
 
     @property
     def _has_recovered(self) -> bool:
@@ -175,7 +193,7 @@ class Run:
         self.later(after_s, start)
 
     def restart_client(self, name: str) -> None:
-        plan = next(each for each in self.case.clients if each["name"] == name)
+        plan = next((each for each in self.case.clients if each["name"] == name), _ADMIN)
         self.world.remove_client(name)
         self._begin_client(plan)
         self.world.trace.note(name, "is killed and begins again")

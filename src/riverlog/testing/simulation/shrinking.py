@@ -16,6 +16,7 @@ def shrink(case: Case, invariant_of: Callable[[Case], str | None], tries_max: in
     wanted = invariant_of(case)
     if wanted is None:
         return case
+    case = replace(case, operations_min=0)
     tries = 0
 
     def still_fails(candidate: Case) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from riverlog.model.config.slices import LogConfig
 from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
@@ -16,6 +17,7 @@ from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 
 _NOW_AND_THEN_S: Final = 5.0
+_LONG_RETENTION_MS: Final = 24 * 60 * 60 * 1000
 
 
 class Bounds(NamedTuple):
@@ -121,7 +123,11 @@ class NodeObserver:
             raise Violation("I3", f"{view.ledger}: the high watermark goes back, {view.bounds} to {bounds}")
         view.bounds = bounds
         ledger = view.ledger
-        ledger.start = max(ledger.start, bounds.log_start)
+        if bounds.log_start > ledger.start:
+            if not _may_delete(log.config):
+                what = f"records from {ledger.start} to {bounds.log_start} are deleted, which are to be kept"
+                raise Violation("I1", f"{ledger}: {what}")
+            ledger.start = bounds.log_start
         ledger.is_compacted |= log.config.is_compacted
         if bounds.log_start > ledger.end:
             self._ledger.skip(ledger, bounds.log_start)
@@ -189,6 +195,13 @@ class NodeObserver:
         for batch in ledger.batches:
             if ledger.start <= batch.base_offset < end and batch.base_offset not in found:
                 raise Violation("I1", f"{ledger}: after a restart offset {batch.base_offset} is gone")
+
+
+def _may_delete(config: LogConfig) -> bool:
+    """Whether retention may take anything away within the time of a run, whatever the clocks do."""
+    retention_ms = config.retention_ms
+    is_short = retention_ms is not None and retention_ms < _LONG_RETENTION_MS
+    return config.deletes_old_segments and (is_short or config.retention_bytes is not None)
 
 
 def _is_replica(node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> bool:
