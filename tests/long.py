@@ -21,6 +21,7 @@ LONG: Final = {
     "tests/spark/test_functions_": "decoding in Spark, format by format",
     "tests/spark/test_listening.py": "a listener in classic Spark and over Spark Connect",
     "tests/spark/test_pipeline_runs.py": "pipelines as commands, each with a Spark of its own",
+    "tests/spark/test_stop.py": "a query that is stopped, in a Spark of its own",
     "tests/spark/test_triggers.py": "what Spark keeps from sources in Python",
     "tests/storage/cleaning/test_crash.py": "a crash after every write of the cleaner",
     "tests/storage/test_crash.py": "a crash after every write of the log",

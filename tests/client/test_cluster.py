@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster, ClusterUnreachable
+from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster, ClusterUnreachable, Question
 from riverlog.client.core.metadata import CoordinatorKind
 from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
@@ -124,3 +124,25 @@ def test_a_code_is_tried_again_only_while_it_may_change() -> None:
             cluster.retrying(lambda: ErrorCode.INVALID_TXN_STATE, int, doing="asking")
         with pytest.raises(BrokerRefused, match="NOT_COORDINATOR"):
             cluster.retrying(lambda: ErrorCode.NOT_COORDINATOR, int, doing="asking")
+
+
+def test_several_questions_are_on_the_way_at_the_same_time() -> None:
+    """Those that must be looked up first are, before anything is sent; a lost connection has no answers."""
+    with Broker() as broker, Cluster(settings_for(broker)) as cluster:
+        questions = [
+            Question.to_coordinator(
+                CoordinatorKind.GROUP,
+                f"group-{number}",
+                ApiKey.OFFSET_FETCH,
+                OffsetFetchRequest(group_id=f"group-{number}", topics=None),
+                version_max=7,
+            )
+            for number in range(120)
+        ]
+        answers = cluster.ask_at_once(questions)
+        assert [each.error_code for each in answers] == [ErrorCode.NONE] * 120
+        lost = broker.faults.disconnect("OffsetFetch", times=1)
+        answers = cluster.ask_at_once(questions[:40])
+        assert lost.hits == 1
+        assert answers == [None] * 40
+        assert None not in cluster.ask_at_once(questions)

@@ -36,6 +36,20 @@ class SparkDriver(Worker):
         psutil.wait_procs(tree, DEADLINE_S)
         super().kill()
 
+    def kill_planners(self, module: str) -> int:
+        """SIGKILL for the Python workers of the driver that run this module of Spark; how many there were.
+
+        They are forked by a daemon with the same command, which stays and makes new ones.
+        """
+        tree = psutil.Process(self.process.pid).children(recursive=True)
+        of_module = [each for each in tree if each.is_running() and module in " ".join(each.cmdline())]
+        daemons = {each.pid for each in of_module if each.ppid() not in {other.pid for other in of_module}}
+        workers = [each for each in of_module if each.pid not in daemons]
+        for worker in workers:
+            worker.kill()
+        psutil.wait_procs(workers, DEADLINE_S)
+        return len(workers)
+
     def run(self, *queries: str) -> None:
         """Have the queries take what is there."""
         self.wait_until("ready")

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +12,11 @@ from riverlog.model.network import Address
 from riverlog.spark.sink.decisions import decision_log, task_prefix
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.list_transactions import ListTransactionsRequest
-from tests.broker.raw_client import RawClient
+from tests.broker.raw_client import RawClient, Served
 from tests.delivery.reading import fill, make_topics, read_all
 from tests.delivery.seeds import Seeded
-from tests.delivery.server import Server
 from tests.delivery.spark_driver import START_S, SparkDriver
+from tests.delivery.spark_pausing import COMMITTING, WRITING
 from tests.delivery.spark_points import Points
 from tests.delivery.spark_query import FOREACH_BATCH, STREAM
 from tests.delivery.workers import until
@@ -29,7 +29,7 @@ ROWS_A_BATCH = 60
 
 @dataclass(slots=True)
 class SparkRun:
-    server: Server
+    server: Served
     directory: Path
     chance: Seeded
     master: str
@@ -78,17 +78,32 @@ class SparkRun:
     def held_at(self, point: str, *queries: str, count: int = 1) -> Iterator[None]:
         """With more rows to read, the queries stay at this point, in `count` places each, in the block."""
         self.add_rows()
-        points = self.points
-        with points.closed(point):
+        with self.points.closed(point):
             self.driver.run(*queries)
-
-            def are_there() -> bool:
-                self.driver.assert_silent()
-                there = Counter(each["query"] for each in points.reached(point))
-                return all(there[query] >= count for query in queries)
-
-            until(are_there, f"{queries} at {point}", START_S)
+            self._wait_at(point, queries, count)
             yield
+
+    @contextmanager
+    def held_in_second_epoch(self, *queries: str) -> Iterator[None]:
+        """With two batches to read: the first is committed, and tasks of the second write."""
+        with self.held_at(WRITING, *queries):
+            self.points.close(COMMITTING)
+        self._wait_at(COMMITTING, queries)
+        first = {each["query"]: each["epoch"] for each in self.points.reached(COMMITTING)}
+        with self.points.closed(WRITING):
+            self.points.open(COMMITTING)
+            self._wait_at(WRITING, queries)
+            later = {each["query"]: each["epoch"] for each in self.points.reached(WRITING)}
+            assert all(later[query] == first[query] + 1 for query in queries), (first, later)
+            yield
+
+    def _wait_at(self, point: str, queries: Sequence[str], count: int = 1) -> None:
+        def are_there() -> bool:
+            self.driver.assert_silent()
+            there = Counter(each["query"] for each in self.points.reached(point))
+            return all(there[query] >= count for query in queries)
+
+        until(are_there, f"{queries} at {point}", START_S)
 
     def work_off(self, *queries: str) -> None:
         """Until everything is read, without a failure."""

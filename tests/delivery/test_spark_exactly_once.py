@@ -28,6 +28,9 @@ SPECULATING = {
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1.1",
 }
+COMMITTERS = {STREAM: "python_streaming_sink_runner", FOREACH_BATCH: "commit_data_source_write"}
+SOURCE_PLANNER = "python_streaming_source_runner"
+"""Modules of Spark that run in Python workers of the driver."""
 RETRYING = "local[2,4]"
 """Two tasks at a time, four attempts of each."""
 NAMES = {
@@ -60,13 +63,13 @@ def test_each_row_is_written_once_over_kills_of_driver_and_broker_and_failing_ta
     try:
         for point in kills:
             run.start_driver()
-            _kill_driver(run, point, faults)
+            kill_driver(run, point, faults)
         run.start_driver()
         _overtake(run, faults)
         _fail_tasks(run, faults)
         broker_kills = [WRITING, chance.dice.choice([WRITTEN, COMMITTING]), DECIDED]
         for point in broker_kills:
-            _kill_broker(run, point, faults)
+            _kill_broker(server, run, point, faults)
         run.check_rows(*QUERIES)
     finally:
         run.close()
@@ -112,6 +115,51 @@ def test_each_row_is_written_once_when_tasks_run_twice_at_the_same_time(
     )
 
 
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("way", [STREAM, FOREACH_BATCH])
+def test_each_row_is_written_once_when_planners_are_killed_and_two_drivers_take_turns(
+    server: Server, tmp_path: Path, chance: Seeded, way: str
+) -> None:
+    run = SparkRun(server, tmp_path, chance, RETRYING, way=way)
+    run.make_topics()
+    faults: Counter[str] = Counter()
+    try:
+        run.start_driver()
+        for module in (COMMITTERS[way], SOURCE_PLANNER):
+            _kill_planners(run, module, faults)
+        first = run.driver
+        run.start_driver()
+        for turn, driver in enumerate([run.driver, first, run.driver, first]):
+            run.add_rows()
+            driver.run(*QUERIES)
+            failures = {query: each for query, each in driver.outcomes().items() if each is not None}
+            assert not failures, (turn, failures)
+            faults["turns of two drivers"] += 1
+        run.check_rows(*QUERIES)
+    finally:
+        run.close()
+    report(
+        f"Spark, planners killed and drivers in turns, {way}",
+        chance,
+        faults=dict(faults),
+        rows=run.rows * len(QUERIES),
+        missing=0,
+        doubled=0,
+    )
+
+
+def _kill_planners(run: SparkRun, module: str, faults: Counter[str]) -> None:
+    """Between two epochs of one run: what a planner has kept is gone, and Spark may notice when it asks."""
+    with run.held_in_second_epoch(*QUERIES):
+        killed = run.driver.kill_planners(module)
+        assert killed
+        faults[f"{module} killed between epochs"] += killed
+    failed = [query for query, failure in run.driver.outcomes().items() if failure is not None]
+    if failed:
+        run.work_off(*failed)
+    run.check_rows(*QUERIES)
+
+
 def _speculate(run: SparkRun, query: str) -> None:
     """A task and its copy write the same rows, both to the end; then both are let go."""
     with run.held_at(WRITTEN, query, count=2):
@@ -122,7 +170,7 @@ def _speculate(run: SparkRun, query: str) -> None:
     run.expect_success()
 
 
-def _kill_driver(run: SparkRun, point: str, faults: Counter[str]) -> None:
+def kill_driver(run: SparkRun, point: str, faults: Counter[str]) -> None:
     with run.held_at(point, *QUERIES):
         _check_point(run, point)
         run.driver.kill()
@@ -158,10 +206,10 @@ def _fail_tasks(run: SparkRun, faults: Counter[str]) -> None:
     run.check_rows(*QUERIES)
 
 
-def _kill_broker(run: SparkRun, point: str, faults: Counter[str]) -> None:
+def _kill_broker(server: Server, run: SparkRun, point: str, faults: Counter[str]) -> None:
     with run.held_at(point, *QUERIES):
         _check_point(run, point)
-        run.server.restart()
+        server.restart()
     run.expect_success()
     for query in QUERIES:
         faults[f"broker killed {NAMES[point]} ({query})"] += 1

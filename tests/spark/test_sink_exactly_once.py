@@ -30,6 +30,7 @@ from riverlog.spark.sink.placement import RowRefused
 from riverlog.spark.sink.task_writer import Task, write_exactly_once
 from riverlog.spark.sink.writers import StreamWriter
 from riverlog.testing import Broker
+from riverlog.testing.fault import Asked
 from tests.spark.sink_parts import commit_of, options_for, rows, run_commit, run_task, values_of
 from tests.waiting import eventually
 
@@ -460,7 +461,7 @@ class Counting(EpochCommit):
         self.asked.append(count)
 
 
-def test_a_driver_takes_over_once_and_decides_its_later_epochs_with_four_requests_and_a_sweep(
+def test_a_driver_takes_over_once_and_decides_its_later_epochs_with_three_requests_before_the_commits(
     broker: Broker, topic: str
 ) -> None:
     options = options_for(broker, topic)
@@ -470,8 +471,8 @@ def test_a_driver_takes_over_once_and_decides_its_later_epochs_with_four_request
             told = run_task(options, [b"%d" % epoch], query=topic, epoch=epoch)
             commit_of(cluster, [told], epoch, Counting).commit()
     assert values_of(broker, topic) == {b"%d" % epoch: 1 for epoch in range(4)}
-    # Describe, decide, conclude, end; then the brokers and what each of them has open.
-    assert Counting.asked[2:] == [6, 6]
+    # Describe, decide, conclude; commits, and the look for what is open, go together.
+    assert Counting.asked[2:] == [3, 3]
 
 
 def test_a_driver_that_was_overtaken_between_epochs_cannot_decide_any_more(
@@ -486,4 +487,42 @@ def test_a_driver_that_was_overtaken_between_epochs_cannot_decide_any_more(
     with pytest.raises(RiverlogError):
         run_commit(options, [first], epoch=1)
     assert values_of(broker, topic) == {b"0": 1, b"second": 1}
+    assert open_transactions(broker, topic) == set()
+
+
+def test_a_later_epoch_is_decided_in_four_round_trips(broker: Broker, topic: str) -> None:
+    """The commits of its transactions and the look for others are on the way at the same time."""
+    options = options_for(broker, topic, **{"kafka.client.id": f"id-{topic}"})
+    asked: list[str] = []
+
+    def note(request: Asked) -> bool:
+        asked.append(request.api)
+        return False
+
+    with Cluster(options.client) as cluster:
+        for epoch in range(3):
+            told = [run_task(options, [b"%d" % epoch], query=topic, epoch=epoch, partition=n) for n in (0, 1)]
+            asked.clear()
+            spy = broker.faults.delay(client_id=f"id-{topic}", seconds=0, when=note)
+            commit_of(cluster, told, epoch).commit()
+            broker.faults.remove(spy)
+    ends = ["EndTxn", "EndTxn", "ListTransactions"]
+    assert asked == ["DescribeTransactions", "Produce", "EndTxn", *ends]
+    assert values_of(broker, topic) == {b"%d" % epoch: 2 for epoch in range(3)}
+
+
+@pytest.mark.parametrize("api", ["EndTxn", "ListTransactions"])
+@pytest.mark.parametrize("done", [True, False])
+def test_a_connection_that_is_lost_among_the_commits_loses_nothing(
+    broker: Broker, topic: str, api: str, done: bool
+) -> None:
+    options = options_for(broker, topic)
+    for epoch in range(3):
+        told = [run_task(options, [b"%d" % epoch], query=topic, epoch=epoch, partition=n) for n in range(3)]
+        run_task(options, [b"%d" % epoch], query=topic, epoch=epoch, partition=2, attempt=1)
+        with Cluster(options.client) as cluster:
+            fault = broker.faults.disconnect(api, done=done, times=1, client_id="riverlog-spark")
+            commit_of(cluster, told, epoch).commit()
+            assert fault.hits == 1
+    assert values_of(broker, topic) == {b"%d" % epoch: 3 for epoch in range(3)}
     assert open_transactions(broker, topic) == set()

@@ -20,6 +20,7 @@ from riverlog.spark.source.places import OffsetJson
 from riverlog.spark.source.positions import UnknownTopicError
 from riverlog.spark.source.stream_reader import StreamReader
 from riverlog.testing import Broker
+from riverlog.testing.fault import Asked
 from tests.spark.logs import numbered, put, put_in_transaction
 from tests.waiting import eventually
 
@@ -308,6 +309,7 @@ def test_a_topic_made_anew_while_the_query_was_stopped_is_found_by_its_id(broker
     first = reader(broker, subscribe=topic, kafka_group_id=group, startingOffsets="earliest")
     end = first.latestOffset(first.initialOffset(), ALL)
     first.commit(end)
+    first.stop()
     unchanged = reader(broker, subscribe=topic, kafka_group_id=group)
     assert unchanged.latestOffset(end, ALL) == end
     delete_topic(broker, topic)
@@ -324,6 +326,7 @@ def test_a_topic_made_anew_while_the_query_was_stopped_is_found_by_its_id(broker
     lax = reader(broker, subscribe=topic, kafka_group_id=group, failOnDataLoss="false")
     later = lax.latestOffset(end, ALL)
     lax.commit(later)
+    lax.stop()
     after = reader(broker, subscribe=topic, kafka_group_id=group)
     assert after.latestOffset(later, ALL) == later == offsets(topic, 30, 30)
 
@@ -368,6 +371,7 @@ def test_progress_is_committed_to_the_group_that_was_asked_for(broker: Broker, t
     start = stream.initialOffset()
     end = stream.latestOffset(start, ReadMaxRows(6))
     stream.latestOffset(end, ALL)
+    stream.stop()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     [found] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("progress")]).values()
     partitions = found.result(10).topic_partitions
@@ -392,3 +396,40 @@ def test_a_stream_that_turns_to_committed_records_waits_where_it_was(broker: Bro
     assert stream.latestOffset(start, ALL) == start
     producer.commit_transaction(30)
     assert stream.latestOffset(start, ALL) == offsets(topic, 12, 10)
+
+
+def test_no_batch_waits_for_the_commit_of_its_progress(broker: Broker, topic: str) -> None:
+    """The coordinator takes its time; the stream goes on, and what was overtaken is not committed."""
+    stream = reader(broker, subscribe=topic, kafka_group_id=f"slow-{topic}")
+    slow = broker.faults.delay("OffsetCommit", seconds=2)
+    for upto in range(1, 9):
+        assert stream.latestOffset(offsets(topic, upto, upto), ALL) == offsets(topic, 10, 10)
+        stream.commit(offsets(topic, upto, upto))
+    assert slow.hits < 8
+    broker.faults.remove(slow)
+    eventually(lambda: set(broker.committed(f"slow-{topic}").values()) == {8})
+
+
+def test_a_later_batch_is_planned_by_two_requests(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the logs end, and where they begin; topics are looked at now and then."""
+    monkeypatch.setattr(stream_plan, "_LOOK_S", 3600)
+    stream = reader(broker, subscribe=topic, kafka_group_id=f"few-{topic}", kafka_client_id=f"id-{topic}")
+    end = stream.latestOffset(offsets(topic, 0, 0), ALL)
+    stream.partitions(offsets(topic, 0, 0), end)
+    put(broker, topic, ["later"])
+    asked: list[str] = []
+
+    def note(request: Asked) -> bool:
+        # A thread commits progress at the same time.
+        if topic in request.topics and request.api != "OffsetCommit":
+            asked.append(request.api)
+        return False
+
+    spy = broker.faults.delay(client_id=f"id-{topic}", seconds=0, when=note)
+    later = stream.latestOffset(end, ALL)
+    stream.reportLatestOffset()
+    assert len(stream.partitions(end, later)) == 1
+    broker.faults.remove(spy)
+    assert asked == ["ListOffsets", "ListOffsets"]

@@ -1,6 +1,7 @@
 """The blocking driver of one plain connection to a broker, on the pure `core.connection`.
 
-`Transport` moves the bytes of any core and waits; `BrokerConnection` asks one thing at a time. Each wait for
+`Transport` moves the bytes of any core and waits; `BrokerConnection` asks one thing at a time, or sends
+several questions and takes their answers in the same order. Each wait for
 bytes has an end. An `OSError` is a connection that failed; after any exception but a refusal to send
 (`UnsupportedApiError`, `RequestTooLarge`) the connection is of no more use. Not here: TLS and SASL.
 """
@@ -102,11 +103,21 @@ class BrokerConnection:
 
     def ask_in_version(self, key: ApiKey, version: int, request: Message) -> Any:
         """As `ask`, for a request that is not the same in each version."""
+        self._send(key, version, request)
+        return self.answer()
+
+    def send(self, key: ApiKey, request: Message, *, version_max: int | None = None) -> None:
+        """As `ask`, without waiting: the answers to what was sent are taken with `answer`, in this order."""
+        self._send(key, self.version(key, version_max), request)
+
+    def answer(self) -> Any:
+        return self._transport.next_reply().message()
+
+    def _send(self, key: ApiKey, version: int, request: Message) -> None:
         transport = self._transport
         transport.open()
         transport.core.request_pieces(key, version, None, lambda header: [encode_request(header, request)])
         transport.send()
-        return transport.next_reply().message()
 
     def served(self, key: ApiKey) -> VersionRange:
         """The first and the last version that the broker serves; the last is before the first when none."""

@@ -9,10 +9,11 @@ a question for as long as its code says that a later try may do better. Not here
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from riverlog.client.broker_connection import BrokerConnection
 from riverlog.client.core.metadata import (
@@ -36,6 +37,8 @@ from riverlog.wire.schema import Message
 _Answer = TypeVar("_Answer")
 _Found = TypeVar("_Found", Address, int)
 _Look: TypeAlias = Callable[[], Lookup]
+_AT_ONCE_MAX: Final = 50
+"""Below what a connection lets be in flight."""
 
 
 class ClusterUnreachable(RiverlogError):  # noqa: N818 - named for what it is
@@ -60,12 +63,39 @@ class ClientSettings:
     retry_deadline_s: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """For `ask_at_once`: whom, and what."""
+
+    look: Callable[[ClusterMetadata], Lookup]
+    key: ApiKey
+    request: Message
+    version_max: int | None = None
+
+    @classmethod
+    def to_coordinator(
+        cls,
+        kind: CoordinatorKind,
+        name: str,
+        key: ApiKey,
+        request: Message,
+        *,
+        version_max: int | None = None,
+    ) -> "Question":
+        return cls(lambda known: known.coordinator(kind, name), key, request, version_max)
+
+    @classmethod
+    def to_broker(cls, node_id: int, key: ApiKey, request: Message) -> "Question":
+        return cls(lambda known: known.broker(node_id), key, request)
+
+
 class Cluster:
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
         self._open: dict[Address, BrokerConnection] = {}
         self._metadata = ClusterMetadata()
         self._was_reached = False
+        self._heard_of_brokers_at: float | None = None
 
     @property
     def settings(self) -> ClientSettings:
@@ -87,6 +117,7 @@ class Cluster:
     def invalidate(self) -> None:
         """Forget who leads and who coordinates. Connections stay."""
         self._metadata.forget()
+        self._heard_of_brokers_at = None
 
     def ask_any(self, key: ApiKey, request: Message, *, version_max: int | None = None) -> Any:
         return self.use(None, lambda broker: broker.ask(key, request, version_max=version_max))
@@ -120,6 +151,47 @@ class Cluster:
             lambda broker: broker.ask(key, request, version_max=version_max),
         )
 
+    def ask_at_once(self, questions: Sequence[Question]) -> list[Any | None]:
+        """The answers, for which all brokers are asked before the first is waited for.
+
+        None where there is no answer, as a connection was lost: whether it was done is not known.
+        """
+        answers: list[Any | None] = [None] * len(questions)
+        for first in range(0, len(questions), _AT_ONCE_MAX):
+            self._ask_some_at_once(questions[first : first + _AT_ONCE_MAX], answers, first)
+        return answers
+
+    def _ask_some_at_once(self, questions: Sequence[Question], answers: list[Any | None], first: int) -> None:
+        # First who is asked, and in which version: both may take a question, on the same connections.
+        addresses = [
+            self._looked_up(partial(each.look, self._metadata), self._retries()) for each in questions
+        ]
+        lost: set[Address] = set()
+        for each, address in zip(questions, addresses, strict=True):
+            try:
+                self._connected(address).version(each.key, each.version_max)
+            except OSError:
+                lost.add(address)
+        sent: list[tuple[int, Address]] = []
+        for index, (each, address) in enumerate(zip(questions, addresses, strict=True), first):
+            if address in lost:
+                continue
+            try:
+                self._connected(address).send(each.key, each.request, version_max=each.version_max)
+            except OSError:
+                lost.add(address)
+            else:
+                sent.append((index, address))
+        for index, address in sent:
+            if address in lost:
+                continue
+            try:
+                answers[index] = self._connected(address).answer()
+            except (OSError, MalformedMessage):
+                lost.add(address)
+        for address in lost:
+            self._lost(address)
+
     def use_leader(self, topic: str, partition: int, work: Callable[[BrokerConnection], _Answer]) -> _Answer:
         """What `work` makes of the connection to the leader; again when the connection fails."""
         return self.use(lambda: self._metadata.leader(topic, partition), work)
@@ -128,8 +200,10 @@ class Cluster:
         first, last = self.use(None, lambda broker: broker.served(key))
         return first <= version <= last
 
-    def brokers(self) -> Mapping[int, Address]:
-        self.topics(())
+    def brokers(self, *, age_s_max: float = 0.0) -> Mapping[int, Address]:
+        """As the cluster says, or has said not longer ago."""
+        if self._heard_of_brokers_at is None or time.monotonic() - self._heard_of_brokers_at > age_s_max:
+            self.topics(())
         return dict(self._metadata.brokers)
 
     def address_of(self, node_id: int) -> Address:
@@ -139,7 +213,9 @@ class Cluster:
     def topics(self, names: Collection[str] | None = None) -> Mapping[str, KnownTopic]:
         """As the cluster says now; all of them without `names`. One that does not exist has an error."""
         asked = AskTopics(None if names is None else tuple(names))
-        return self._metadata.learn_topics(asked.names, self._ask(asked))
+        views = self._metadata.learn_topics(asked.names, self._ask(asked))
+        self._heard_of_brokers_at = time.monotonic()
+        return views
 
     def leader(self, topic: str, partition: int) -> int:
         """The broker that leads, once there is one."""

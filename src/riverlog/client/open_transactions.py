@@ -1,11 +1,11 @@
 """Transactions as their coordinators describe them, of any producer: their state, and which are open."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from riverlog.client.cluster import BrokerRefused, Cluster
+from riverlog.client.cluster import BrokerRefused, Cluster, Question
 from riverlog.client.core.metadata import CoordinatorKind
 from riverlog.client.core.retrying import may_change
 from riverlog.model.errors import ErrorCode
@@ -77,10 +77,28 @@ def list_open(cluster: Cluster, prefix: str) -> set[str]:
             _code_of_list,
             doing=f"transactions of broker {node_id}",
         )
-        # Open ones are few. Brokers know patterns only since Kafka 4.1, in dialects of their own.
-        found |= {
-            each.transactional_id
-            for each in answer.transaction_states
-            if each.transactional_id.startswith(prefix)
-        }
+        found |= _with_prefix(answer, prefix)
     return found
+
+
+def questions_for_open(cluster: Cluster, *, brokers_age_s_max: float) -> list[Question]:
+    """What `list_open` asks, to be asked together with other things; `open_in` reads the answers."""
+    request = ListTransactionsRequest(state_filters=[ONGOING])
+    brokers = cluster.brokers(age_s_max=brokers_age_s_max)
+    return [Question.to_broker(node_id, ApiKey.LIST_TRANSACTIONS, request) for node_id in brokers]
+
+
+def open_in(answers: Sequence[ListTransactionsResponse | None], prefix: str) -> set[str] | None:
+    """As `list_open`; None unless every broker has answered."""
+    found: set[str] = set()
+    for answer in answers:
+        if answer is None or answer.error_code != ErrorCode.NONE:
+            return None
+        found |= _with_prefix(answer, prefix)
+    return found
+
+
+def _with_prefix(answer: ListTransactionsResponse, prefix: str) -> set[str]:
+    # Open ones are few. Brokers know patterns only since Kafka 4.1, in dialects of their own.
+    names = (each.transactional_id for each in answer.transaction_states)
+    return {name for name in names if name.startswith(prefix)}

@@ -4,10 +4,10 @@ Who ends a transaction need not be who wrote it: transactional id, producer id a
 here: records, and what the cluster says about transactions (`open_transactions`, `transaction_dialect`).
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
-from riverlog.client.cluster import BrokerRefused, Cluster
+from riverlog.client.cluster import BrokerRefused, Cluster, Question
 from riverlog.client.core.metadata import CoordinatorKind
 from riverlog.client.transaction_dialect import BUMPS_EPOCH_SINCE, Dialect, longest_timeout_ms
 from riverlog.model.errors import ErrorCode, RiverlogError
@@ -149,12 +149,7 @@ def end(
 
     Gives the producer of the next transaction, which has another epoch where each end raises it.
     """
-    request = EndTxnRequest(
-        transactional_id=transactional_id,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        committed=commit,
-    )
+    request = _end_request(transactional_id, producer, commit=commit)
     try:
         reply: EndTxnResponse = cluster.retrying(
             lambda: cluster.ask_coordinator(
@@ -178,6 +173,48 @@ def end(
 
 def _code_of_end(reply: EndTxnResponse) -> int:
     return reply.error_code
+
+
+def commit_all(
+    cluster: Cluster,
+    transactions: Sequence[tuple[str, ProducerIdAndEpoch]],
+    dialect: Dialect,
+    also: Sequence[Question] = (),
+) -> tuple[set[str], list[Any | None]]:
+    """As `end` for each, with all requests on the way at the same time, and other questions with them.
+
+    The ids of those that were not to be had, and the other answers, as `Cluster.ask_at_once` gives them.
+    """
+    version_max = None if dialect.bumps_epoch else BUMPS_EPOCH_SINCE - 1
+    questions = [
+        Question.to_coordinator(
+            CoordinatorKind.TRANSACTION,
+            transactional_id,
+            ApiKey.END_TXN,
+            _end_request(transactional_id, producer, commit=True),
+            version_max=version_max,
+        )
+        for transactional_id, producer in transactions
+    ]
+    replies = cluster.ask_at_once([*questions, *also])
+    lost: set[str] = set()
+    for (transactional_id, producer), reply in zip(transactions, replies, strict=False):
+        if reply is not None and _code_of_end(reply) == ErrorCode.NONE:
+            continue
+        try:
+            end(cluster, transactional_id, producer, dialect, commit=True)
+        except TransactionEndedOtherwise:
+            lost.add(transactional_id)
+    return lost, replies[len(questions) :]
+
+
+def _end_request(transactional_id: str, producer: ProducerIdAndEpoch, *, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=commit,
+    )
 
 
 def fence_and_abort(cluster: Cluster, transactional_id: str) -> None:

@@ -37,6 +37,12 @@ _SERVER: Final = {
     "spark.sql.artifact.isolation.alwaysApplyClassloader": "true",
     "spark.ui.showConsoleProgress": "false",
 }
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # Elsewhere it is not sure that the executors' Python finds this package as early as that.
+    "spark.python.daemon.module": "riverlog.spark.worker_daemon",
+}
 _PORT: Final = 15002
 _PROBE_S: Final = 5.0
 _START_ONE: Final = "start one with Spark's sbin/start-connect-server.sh, or use another --master"
@@ -133,7 +139,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path | No
     os.environ.pop("SPARK_REMOTE", None)
     conf = SparkConf().setMaster(master).setAppName(name)
     if master.startswith("local"):
-        conf.setAll([("spark.driver.host", "127.0.0.1"), ("spark.connect.grpc.binding.address", "127.0.0.1")])
+        conf.setAll(_LOCAL.items())
     plugins = ",".join(filter(None, (_PLUGIN, settings.get("spark.plugins"))))
     conf.setAll([*settings.items(), *_SERVER.items(), ("spark.plugins", plugins)])
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]

@@ -17,9 +17,9 @@ from typing import Final
 
 from riverlog.client.cluster import BrokerRefused, Cluster, ClusterUnreachable
 from riverlog.client.core.versions import UnsupportedApiError
-from riverlog.client.open_transactions import describe, list_open
+from riverlog.client.open_transactions import describe, list_open, open_in, questions_for_open
 from riverlog.client.transaction_dialect import Dialect, dialect_of
-from riverlog.client.transactions import TransactionEndedOtherwise, end, fence_and_abort
+from riverlog.client.transactions import TransactionEndedOtherwise, commit_all, end, fence_and_abort
 from riverlog.model.errors import RiverlogError
 from riverlog.spark.sink.decisions import (
     Contents,
@@ -38,6 +38,7 @@ from riverlog.spark.sink.task_writer import TaskWrote
 _log = logging.getLogger(__name__)
 _NAMED_MAX: Final = 5
 _LOOK_AGAIN_S: Final = 0.3
+_BROKERS_AGE_S_MAX: Final = 5.0
 TASKS_END_WITHIN_S: Final = 3.0
 """Longer than Spark gives a task to end by itself; it asks for an abort while it still kills them."""
 
@@ -72,6 +73,8 @@ class EpochCommit:
     """An epoch whose loss is known, and no reason to stop any more."""
     _dialect: Dialect | None = None
     _decider: Decider | None = None
+    _seen_open: set[str] | None = None
+    """What was open after the decision, where that is known already."""
 
     def commit(self) -> None:
         if not any(each.written or each.is_skipped for each in self.messages):
@@ -170,13 +173,16 @@ class EpochCommit:
         self.decider.decide(self.decision())
 
     def finish(self, decided: Sequence[Written]) -> None:
-        """Commit each transaction; again does no harm."""
-        lost: list[Written] = []
-        for each in decided:
-            try:
-                end(self.cluster, each.transactional_id, each.producer, self.dialect, commit=True)
-            except TransactionEndedOtherwise:
-                lost.append(each)
+        """Commit each transaction; again does no harm. What is open is asked for at the same time."""
+        ended = [(each.transactional_id, each.producer) for each in decided]
+        also = questions_for_open(self.cluster, brokers_age_s_max=_BROKERS_AGE_S_MAX)
+        try:
+            names, answers = commit_all(self.cluster, ended, self.dialect, also)
+        except UnsupportedApiError:
+            # It cannot list transactions, which `sweep` says.
+            names, answers = commit_all(self.cluster, ended, self.dialect)[0], [None]
+        self._seen_open = open_in(answers, task_prefix(self.identity))
+        lost = [each for each in decided if each.transactional_id in names]
         if lost and self.accepted_epoch == self.epoch:
             _log.warning("%s goes on without the rows of %s, as asked for", self._named, _names(lost))
         elif lost:
@@ -195,8 +201,9 @@ class EpochCommit:
         """
         newest = self.decider.log.newest
         kept = set() if newest is None else {each.transactional_id for each in newest.transactions}
+        seen, self._seen_open = self._seen_open, None
         try:
-            self._abort_open(task_prefix(self.identity), kept)
+            self._abort_open(task_prefix(self.identity), kept, seen)
         except (BrokerRefused, ClusterUnreachable) as error:
             _log.warning("what tasks of %s left open is aborted later: %s", self._named, error)
 
@@ -294,9 +301,9 @@ class EpochCommit:
             return set()
         return {each.transactional_id for each in newest.transactions}
 
-    def _abort_open(self, prefix: str, kept: set[str]) -> None:
+    def _abort_open(self, prefix: str, kept: set[str], seen: set[str] | None = None) -> None:
         try:
-            found = list_open(self.cluster, prefix) - kept
+            found = (list_open(self.cluster, prefix) if seen is None else seen) - kept
         except UnsupportedApiError:
             _log.warning("the broker cannot list transactions; those of tasks that were killed time out")
             return

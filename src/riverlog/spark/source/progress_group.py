@@ -6,13 +6,17 @@ batch commits the position that its batch begins at, which is finished, together
 stream; after the batch the group that bears the token is ours. Progress that cannot be committed is worth a
 warning only: it is nobody's position.
 
+No batch waits for a commit: a thread with connections of its own makes it, and skips what has been overtaken.
+Who ends waits for the last one, for a while.
+
 What depends on the group's name is done when it is known: see `topic_ids`.
 """
 
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -31,9 +35,20 @@ _KEEP_AGAIN_S: Final = 3600.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    offsets: Offsets
+    topic_ids: Mapping[str, UUID | None]
+
+
 class ProgressGroup:
     def __init__(self, cluster: Cluster, group: str | None, prefix: str, token: str) -> None:
         self._cluster = cluster
+        self._behind = Cluster(cluster.settings)
+        """The thread's own: a `Cluster` has one user."""
+        self._thread = ThreadPoolExecutor(1, "riverlog-progress")
+        self._newest: _Progress | None = None
+        self._coming: Future[None] | None = None
         self._group = group
         self._prefix = prefix
         self._token = token
@@ -59,8 +74,28 @@ class ProgressGroup:
 
     def reached(self, offsets: Offsets, topic_ids: Mapping[str, UUID | None]) -> None:
         """Everything before these offsets is done."""
-        if offsets == self._committed:
+        if self._newest is not None and offsets == self._newest.offsets:
             return
+        self._newest = _Progress(dict(offsets), dict(topic_ids))
+        self._coming = self._thread.submit(self._commit_newest)
+
+    def flush(self) -> None:
+        """Return when what was reached is committed, or could not be in time."""
+        if self._coming is not None:
+            wait([self._coming], COMMIT_DEADLINE_S)
+
+    def close(self) -> None:
+        self.flush()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._behind.close()
+
+    # In the thread.
+
+    def _commit_newest(self) -> None:
+        progress = self._newest
+        if progress is None or progress.offsets == self._committed:
+            return
+        offsets = progress.offsets
         try:
             if self._group is None:
                 self._group = self._look_for_group()
@@ -68,24 +103,24 @@ class ProgressGroup:
             if self._group is None:
                 return
             changed = {at: offset for at, offset in offsets.items() if self._committed.get(at) != offset}
-            commit_offsets(self._cluster, self._group, changed, deadline_s=COMMIT_DEADLINE_S)
-            self._keep(self._group, topic_ids)
+            commit_offsets(self._behind, self._group, changed, deadline_s=COMMIT_DEADLINE_S)
+            self._keep(self._group, progress.topic_ids)
         except FAILURES as error:
             _log.warning("progress was not committed to a consumer group: %s", error)
-        self._committed = dict(offsets)
+        self._committed = offsets
 
     def _keep(self, group: str, topic_ids: Mapping[str, UUID | None]) -> None:
         now = time.monotonic()
         if topic_ids != self._kept_ids or now - self._kept_at > _KEEP_AGAIN_S:
-            keep_topic_ids(self._cluster, group, topic_ids)
+            keep_topic_ids(self._behind, group, topic_ids)
             self._kept_ids, self._kept_at = dict(topic_ids), now
 
     def _look_for_group(self) -> str | None:
         if self._introduced_by is None:
             return None
         at, self._introduced_by = self._introduced_by, None
-        for group in _groups(self._cluster, self._prefix):
-            found = committed(self._cluster, group, [at]).get(at)
+        for group in _groups(self._behind, self._prefix):
+            found = committed(self._behind, group, [at]).get(at)
             if found is not None and found.note == self._token:
                 return group
         return None

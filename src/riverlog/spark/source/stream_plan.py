@@ -39,6 +39,7 @@ class StreamPlan:
         self._topic_ids: dict[str, UUID | None] = {}
         self._first_offsets: Offsets = {}
         self._targets: Offsets | None = None
+        self._known_ends: Offsets | None = None
         self._last_batch_at: float | None = time.monotonic()
         self._is_restart = True
         self._progress = ProgressGroup(cluster, options.group_id, options.group_prefix, str(uuid4()))
@@ -58,7 +59,10 @@ class StreamPlan:
         self._targets = self._ends()
 
     def newest(self) -> Offsets:
-        """Where the partitions end now, whatever the limits."""
+        """Where the partitions end, whatever the limits: as the batch before this question was planned."""
+        known, self._known_ends = self._known_ends, None
+        if known is not None:
+            return known
         return self._ends() if self._targets is None else self._targets
 
     def next_end(self, start: Offsets, rows_min: int | None, rows_max: int | None) -> Offsets:
@@ -68,7 +72,8 @@ class StreamPlan:
         self.finished(start)
         if self._targets is not None:
             rows_min = None
-        ends = self._checked(start, self.newest())
+        self._known_ends = self._ends() if self._targets is None else self._targets
+        ends = self._checked(start, self._known_ends)
         begins = {at: start[at] if at in start else self._first(at) for at in ends}
         waiting = sum(max(0, end - begins[at]) for at, end in ends.items())
         if rows_min is not None and waiting < rows_min and not self._has_waited_enough():
@@ -86,10 +91,19 @@ class StreamPlan:
         return {**begins, **{at: min(max(begins[at], there[at]), ends[at]) for at in behind}}
 
     def splits(self, start: Offsets, end: Offsets) -> list[Split]:
-        """One or more for each partition that has something between the two."""
-        selected = self._look()
+        """One or more for each partition that has something between the two.
+
+        What is deleted or made anew after a look is found by the tasks, by the topic's id. Where that is no
+        error they would leave out what the new topic has, so it is looked for each time.
+        """
+        selected = self._look_sometimes() if self._options.fail_on_data_loss else self._look()
+        try:
+            ranges = self._ranges(selected, start, end)
+        except BrokerRefused:
+            selected = self._look()
+            ranges = self._ranges(selected, start, end)
         splits = plan_splits(
-            self._ranges(selected, start, end),
+            ranges,
             selected.topic_ids,
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
@@ -101,6 +115,12 @@ class StreamPlan:
     def finished(self, offsets: Offsets) -> None:
         """All batches up to these offsets are done."""
         self._progress.reached(offsets, self._topic_ids)
+        if self._targets is not None:
+            # The query ends soon, and with it this process.
+            self._progress.flush()
+
+    def close(self) -> None:
+        self._progress.close()
 
     def _standing(self, start: Offsets, selected: Selected) -> Standing:
         there = {at: offset for at, offset in start.items() if at.topic in selected.topic_ids}

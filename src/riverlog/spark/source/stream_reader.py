@@ -92,6 +92,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._plan.finished(from_json(end))
 
     def stop(self) -> None:
+        if self._planned is not None:
+            self._planned.close()
         if self._cluster is not None:
             self._cluster.close()
 
