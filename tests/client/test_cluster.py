@@ -140,7 +140,7 @@ def test_several_questions_are_on_the_way_at_the_same_time() -> None:
             for number in range(120)
         ]
         answers = cluster.ask_at_once(questions)
-        assert [each.error_code for each in answers] == [ErrorCode.NONE] * 120
+        assert [each and each.error_code for each in answers] == [ErrorCode.NONE] * 120
         lost = broker.faults.disconnect("OffsetFetch", times=1)
         answers = cluster.ask_at_once(questions[:40])
         assert lost.hits == 1

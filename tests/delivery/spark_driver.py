@@ -39,12 +39,13 @@ class SparkDriver(Worker):
     def kill_planners(self, module: str) -> int:
         """SIGKILL for the Python workers of the driver that run this module of Spark; how many there were.
 
-        They are forked by a daemon with the same command, which stays and makes new ones.
+        Those that are forked by a daemon have the same command as the daemon, which stays and makes new ones.
         """
         tree = psutil.Process(self.process.pid).children(recursive=True)
-        of_module = [each for each in tree if each.is_running() and module in " ".join(each.cmdline())]
-        daemons = {each.pid for each in of_module if each.ppid() not in {other.pid for other in of_module}}
-        workers = [each for each in of_module if each.pid not in daemons]
+        commands = {each: " ".join(each.cmdline()) for each in tree if each.is_running()}
+        of_module = [each for each, command in commands.items() if module in command]
+        pids = {each.pid for each in of_module}
+        workers = [each for each in of_module if each.ppid() in pids or "daemon" not in commands[each]]
         for worker in workers:
             worker.kill()
         psutil.wait_procs(workers, DEADLINE_S)

@@ -152,7 +152,8 @@ def _kill_planners(run: SparkRun, module: str, faults: Counter[str]) -> None:
     """Between two epochs of one run: what a planner has kept is gone, and Spark may notice when it asks."""
     with run.held_in_second_epoch(*QUERIES):
         killed = run.driver.kill_planners(module)
-        assert killed
+        # One that commits is ended by Spark itself when it had nothing to do for a minute.
+        assert killed or module != SOURCE_PLANNER
         faults[f"{module} killed between epochs"] += killed
     failed = [query for query, failure in run.driver.outcomes().items() if failure is not None]
     if failed:

@@ -24,7 +24,7 @@ from riverlog.spark.sink.commit import (
     NameUsedBefore,
 )
 from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
-from riverlog.spark.sink.leftovers import abort_leftovers
+from riverlog.spark.sink.leftovers import UnknownQuery, abort_leftovers
 from riverlog.spark.sink.options import sink_options
 from riverlog.spark.sink.placement import RowRefused
 from riverlog.spark.sink.task_writer import Task, write_exactly_once
@@ -308,6 +308,21 @@ def test_leftovers_of_a_dropped_query_are_ended_on_request(broker: Broker, topic
     assert values_of(broker, topic) == {b"a": 1}
 
 
+def test_leftovers_are_found_by_the_name_of_a_transaction_as_txn_list_shows_it(
+    broker: Broker, topic: str
+) -> None:
+    told = run_task(options_for(broker, topic), [b"a"], query=topic)
+    assert told.written is not None
+    name = told.written.transactional_id
+    assert abort_leftovers(broker.bootstrap_servers, name).aborted == (name,)
+    assert abort_leftovers(broker.bootstrap_servers, name).aborted == ()
+
+
+def test_leftovers_of_a_query_that_nobody_knows_are_a_mistake(broker: Broker, topic: str) -> None:
+    with pytest.raises(UnknownQuery, match=f"no query {topic} has written here"):
+        abort_leftovers(broker.bootstrap_servers, topic)
+
+
 def test_a_stream_that_is_stopped_before_any_task_has_told_leaves_nothing(broker: Broker, topic: str) -> None:
     checkpoint = {"checkpointLocation": f"/checkpoints/{topic}"}
     options = options_for(broker, topic, **checkpoint)
@@ -481,7 +496,6 @@ def test_a_driver_that_was_overtaken_between_epochs_cannot_decide_any_more(
     options = options_for(broker, topic)
     run_commit(options, [run_task(options, [b"0"], query=topic)])
     first = run_task(options, [b"first"], query=topic, epoch=1)
-    abort_leftovers(broker.bootstrap_servers, f"{topic}-somebody-else")
     second = run_task(options, [b"second"], query=topic, run="run2", epoch=1)
     run_commit(options, [second], epoch=1)
     with pytest.raises(RiverlogError):

@@ -264,7 +264,7 @@ def abort_leftovers(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="Its id: see `metadata` in its checkpoint, or `riverlog txn list`. Of a write: write-NAME.",
+            help="Its id, as in `metadata` of its checkpoint, or a name from `riverlog txn list`.",
         ),
     ],
     output: OutputOption = OutputFormat.TABLE,

@@ -139,7 +139,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path | No
     os.environ.pop("SPARK_REMOTE", None)
     conf = SparkConf().setMaster(master).setAppName(name)
     if master.startswith("local"):
-        conf.setAll(_LOCAL.items())
+        conf.setAll([*_LOCAL.items()])
     plugins = ",".join(filter(None, (_PLUGIN, settings.get("spark.plugins"))))
     conf.setAll([*settings.items(), *_SERVER.items(), ("spark.plugins", plugins)])
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]

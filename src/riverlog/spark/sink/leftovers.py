@@ -13,12 +13,24 @@ from riverlog.client.cluster import ClientSettings, Cluster
 from riverlog.client.open_transactions import describe, list_open
 from riverlog.client.transaction_dialect import dialect_of
 from riverlog.client.transactions import end, fence_and_abort
+from riverlog.model.errors import RiverlogError
 from riverlog.spark.connection import BOOTSTRAP, connection_of
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S
-from riverlog.spark.sink.decisions import PREFIX, Decider, create_topic, decision_log, task_prefix
+from riverlog.spark.sink.decisions import (
+    PREFIX,
+    Decider,
+    create_topic,
+    decision_log,
+    driver_id,
+    task_prefix,
+)
 from riverlog.spark.sink.slots import identity_of, tag_suffix
 
 _LOOK_AGAIN_S: Final = 0.3
+
+
+class UnknownQuery(RiverlogError):  # noqa: N818 - named for what it is
+    """Perhaps misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +41,20 @@ class Leftovers:
 
 
 def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
-    """End what the query `query_id` has left in the cluster; for a batch write, `write-` and its writeId."""
-    return end_leftovers(connection_of({BOOTSTRAP: bootstrap}, ()).settings, query_id)
+    """End what the query `query_id` has left in the cluster; for a batch write, `write-` and its writeId.
+
+    One of its transactional ids will do as well. `UnknownQuery` if the cluster knows nothing of it.
+    """
+    client = connection_of({BOOTSTRAP: bootstrap}, ()).settings
+    identity = identity_of(query_id) if query_id.startswith(f"{PREFIX}/") else query_id
+    with Cluster(client) as cluster:
+        driver = driver_id(identity)
+        if driver not in describe(cluster, [driver]) and not list_open(cluster, task_prefix(identity)):
+            raise UnknownQuery(
+                f"no query {identity} has written here, or not within the last days; "
+                "`riverlog txn list` shows what is open"
+            )
+    return end_leftovers(client, identity)
 
 
 def abort_stopped(client: ClientSettings, tag: str) -> int:
