@@ -74,7 +74,11 @@ class World:
     def admit(self, support: Support = Support.ABORTABLE, *partitions: TopicPartition) -> Any:
         admitted = self.admission.admit("payments", ME, partitions or [AT], support)
         assert isinstance(admitted, Awaitable)
-        return asyncio.ensure_future(admitted)
+
+        async def wait() -> Refusals:
+            return await admitted
+
+        return asyncio.create_task(wait())
 
     def at_once(self) -> Refusals:
         admitted = self.admission.admit("payments", ME, [AT], Support.ABORTABLE)
@@ -171,6 +175,19 @@ def test_who_has_partitions_added_waits_a_little_while_the_transaction_before_is
         assert impatient.result() == {AT: ErrorCode.CONCURRENT_TRANSACTIONS}
         config = world.coordinator.config
         assert tries == 1 + config.add_retry_max_ms // config.add_retry_pause_ms
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+def test_an_answer_that_nobody_waits_for_disturbs_nobody() -> None:
+    """As when the connection ends in the same turn of the loop; a coroutine would be missed."""
+
+    async def work() -> None:
+        world = World()
+        world.admission.admit("payments", ME, [AT], Support.ADDS)
+        world.coordinator.answer(None)
+        world.partition.log.producers.expire(0, 1)
         assert world.questions == 0
 
     run_virtually(work)

@@ -10,9 +10,9 @@ of the transaction does not count.
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from riverlog.coordinator.transactions.cluster_transactions import (
     Asked,
@@ -93,7 +93,8 @@ class TransactionAdmission:
         asked = self._transactions.ask(question)
         if asked.done() and not _is_to_wait(asked.result(), support):
             return _refusals(asked.result(), unknown, support)
-        return self._admit_later(asked, self._guard(question), question, support)
+        guarded = self._guard(question)
+        return _Later(lambda: self._admit_later(asked, guarded, question, support))
 
     def _entry(self, partition: TopicPartition, producer_id: int) -> ProducerEntry | None:
         producers = self._producers_of(partition)
@@ -142,6 +143,15 @@ class TransactionAdmission:
             if not _is_open(self._entry(at, question.producer.producer_id), question.producer):
                 refusals.setdefault(at, _ASK_AGAIN)
         return refusals
+
+
+class _Later(NamedTuple):
+    """A coroutine that is begun when it is awaited: the connection may end before."""
+
+    begin: Callable[[], Coroutine[Any, Any, Refusals]]
+
+    def __await__(self) -> Generator[Any, Any, Refusals]:
+        return self.begin().__await__()
 
 
 class _Guarded(NamedTuple):
