@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 TOGETHER: Final = {
     "tests/differential/": "one replay",
-    "tests/metadata/test_zookeeper_conformance.py": "one ensemble",
+    "tests/metadata/test_zookeeper_": "one ensemble",
     "tests/hostile/test_seen_in_the_wild.py": "one broker under a memory limit",
     # Not all at once, they would be late: Spark gives its Python processes ten seconds to start.
     "tests/spark/test_cluster_pipeline.py": "Sparks of several processes",

@@ -1,6 +1,6 @@
 """The conformance suite on a real ZooKeeper ensemble of three servers."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import count
@@ -17,12 +17,6 @@ from tests.zookeeper.ensemble import Ensemble
 _chroots = count()
 
 globals().update({name: each for name, each in vars(suite).items() if name.startswith("test_")})
-
-
-@pytest.fixture(scope="module")
-def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    with Ensemble(tmp_path_factory.mktemp("zookeeper")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ riverlog.strays.accept  boolean  false  -  low  read-only  works
     They are moved aside.
 riverlog.host  string  null  -  medium  read-only  works  internal
     Name of the machine with which this broker would fail; without it, an id that the system gives.
-riverlog.shared.metadata.dir  string  null  -  medium  read-only  works
+riverlog.shared.metadata.dir  string  null  -  medium  read-only  works  internal
     Directory of the metadata that several brokers of this host share, which are one cluster by it. `serve
     --brokers N` sets it. Without it, metadata is in the data directory, for this broker alone.
 riverlog.2pc.warn.ms  long  3600000  >=1  low  read-only  works
