@@ -16,6 +16,7 @@ CASES = {
     "compaction": "cleaner throughput",
     "start_and_memory": "start, idle memory, many connections",
     "data_path": "produce, fetch and small requests",
+    "several_brokers": "one cluster on one host: ready, idle, small requests from 1,000 connections",
     "many_partitions": "100,000 idle partitions",
     "offsets": "committing offsets, and a million of them after kill -9",
     "groups": "1,000 members that stay, 50 that rebalance",

@@ -15,11 +15,13 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
+from riverlog.metadata import layout, payloads
 from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.export import export, restore
 from riverlog.metadata.shared.store import SharedStore
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.executor import Executor
+from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
 from riverlog.node.members import METADATA, directory_of, metadata_of
 from riverlog.node.threads import thread_executor
@@ -104,6 +106,11 @@ async def _copy(path: str, own: Executor, shared: Executor) -> None:
     target = await SharedStore.open(metadata_of(path), shared)
     try:
         await restore(target, document)
+        # What only a store of several brokers must have.
+        needed = {layout.OURS: b"", layout.FEATURES: payloads.encode_features(HIGHEST_LEVELS)}
+        for path, data in needed.items():
+            if await target.get(path) is None:
+                await target.create(path, data)
     finally:
         await target.close()
 
