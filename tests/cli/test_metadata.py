@@ -109,3 +109,37 @@ def test_a_directory_without_metadata_is_not_found(tmp_path: Path) -> None:
     riverlog = CommandLine("127.0.0.1:1")
 
     assert "holds no metadata" in riverlog("metadata", "export", "-d", str(tmp_path), code=4).stderr
+
+
+def test_a_directory_that_has_lost_its_metadata_is_adopted_from_its_logs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Broker(data_dir=str(data)) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic("--partitions", "2")
+        riverlog.produce(topic, "kept", "as well")
+        [described] = riverlog("topic", "describe", topic, "-o", "json").json
+        riverlog.consume(topic, "--group", "g")
+    has_metadata = riverlog("metadata", "adopt", "-d", str(data), code=1)
+    (data / FILE_NAME).unlink()
+
+    listed = riverlog("metadata", "adopt", "-d", str(data), "--dry-run", "-o", "json")
+    assert not (data / FILE_NAME).exists()
+    riverlog("metadata", "adopt", "-d", str(data))
+
+    assert "has metadata" in has_metadata.stderr
+    assert "nothing was written" in listed.stderr
+    rows = {row["topic"]: row for row in listed.json}
+    assert rows[topic]["topic_id"] == described["topic_id"]
+    assert rows[topic]["partitions"] == 2
+    with Broker(data_dir=str(data)) as again:
+        riverlog = CommandLine(again.bootstrap_servers)
+        assert sorted(riverlog.consume(topic).stdout.split("\n")) == ["", "as well", "kept"]
+        riverlog.produce(topic, "one more")
+        [adopted] = riverlog("topic", "describe", topic, "-o", "json").json
+        assert adopted["topic_id"] == described["topic_id"]
+        assert {"key": "retention.ms", "value": "-1", "source": "dynamic topic"} in adopted["configs"]
+
+
+def test_a_directory_without_meta_properties_is_not_adopted(tmp_path: Path) -> None:
+    outcome = CommandLine("")("metadata", "adopt", "-d", str(tmp_path), code=4)
+    assert "no meta.properties" in outcome.stderr

@@ -6,11 +6,13 @@ document: `format`, the number 1; `nodes`, an object from path to data, parents 
 UTF-8 text; all payloads of the layout are.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from riverlog.metadata import layout
+from riverlog.metadata.outcomes import write_multi
 from riverlog.model.errors import FormatError
-from riverlog.model.metadata_store import Create, MetadataStore, NodeExistsError, Operation, Set
+from riverlog.model.metadata_store import Create, MetadataStore, NodeExistsError, Operation, Set, bytes_of
 
 FORMAT: Final = 1
 HOW_TO_RESTORE: Final = (
@@ -28,7 +30,10 @@ async def export(store: MetadataStore) -> dict[str, Any]:
 
 
 async def restore(store: MetadataStore, document: dict[str, Any]) -> None:
-    """Write an exported document into a store that holds no cluster yet; all or nothing."""
+    """Write an exported document into a store that holds no cluster yet; all or nothing.
+
+    Where a store takes less at once, it is written in pieces and the cluster id comes last: until then the
+    store holds no cluster, and a second try begins again."""
     if document.get("format") != FORMAT:
         raise FormatError(
             f"The export has format {document.get('format')!r}; this release knows {FORMAT}. "
@@ -36,14 +41,29 @@ async def restore(store: MetadataStore, document: dict[str, Any]) -> None:
         )
     if await store.get(layout.CLUSTER_ID) is not None:
         raise NodeExistsError(
-            "The metadata store belongs to a cluster already. Import into a new directory, or move "
-            "riverlog-metadata.sqlite away first."
+            "The metadata store belongs to a cluster already. Import into a new directory or a new path of "
+            "ZooKeeper, or move riverlog-metadata.sqlite away first."
         )
+    nodes = {**dict.fromkeys(layout.PERSISTENT, ""), **document["nodes"]}
     operations: list[Operation] = []
-    for path, data in sorted(document["nodes"].items(), key=lambda item: _key(item[0])):
+    for path, data in sorted(nodes.items(), key=lambda item: (item[0] == layout.CLUSTER_ID, _key(item[0]))):
         exists = await store.get(path) is not None
         operations.append(Set(path, data.encode()) if exists else Create(path, data.encode()))
-    await store.multi(operations)
+    for piece in _pieces(operations, store.multi_bytes_max):
+        await write_multi(store, piece)
+
+
+def _pieces(operations: list[Operation], bytes_max: int) -> Iterator[list[Operation]]:
+    piece: list[Operation] = []
+    size = 0
+    for each in operations:
+        size += bytes_of([each])
+        if piece and size > bytes_max:
+            yield piece
+            piece, size = [], bytes_of([each])
+        piece.append(each)
+    if piece:
+        yield piece
 
 
 def _is_of_a_session(path: str) -> bool:

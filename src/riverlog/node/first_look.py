@@ -73,5 +73,6 @@ def _check_is_not_of_kafka(disk: Disk, path: str) -> None:
     raise FormatError(
         f"{path} is a data directory of Apache Kafka, whose topics are not known here. Nothing was changed. "
         "Name another directory (--data-dir, log.dirs) and copy the topics while Kafka runs: `riverlog "
-        "consume TOPIC -b KAFKA --from start -e -o json | riverlog produce TOPIC -i json`."
+        "consume TOPIC -b KAFKA --from start -e -o json | riverlog produce TOPIC -i json`; or stop Kafka and "
+        "make the metadata from the logs themselves: `riverlog metadata adopt`."
     )
