@@ -6,6 +6,8 @@ Independent of our codec, so that it can be pointed at Apache Kafka as well.
 import socket
 import struct
 
+from confluent_kafka.admin import AdminClient
+
 from riverlog.records.batch import BatchHeader, walk
 
 _FETCH, _VERSION = 1, 4
@@ -17,14 +19,14 @@ def batch_headers(bootstrap: str, topic: str, partition: int = 0) -> list[BatchH
 
 
 def fetch(bootstrap: str, topic: str, partition: int = 0, offset: int = 0) -> bytes:
-    """The records field of the answer."""
-    host, _, port = bootstrap.rpartition(":")
+    """The records field of the answer of the partition's leader."""
+    host, port = _leader(bootstrap, topic, partition)
     name = topic.encode()
     header = struct.pack(">hhih", _FETCH, _VERSION, 1, 3) + b"raw"
     replica, wait_ms, min_bytes, max_bytes, isolation = -1, 500, 1, 1 << 26, 0
     body = struct.pack(">iiiibi", replica, wait_ms, min_bytes, max_bytes, isolation, 1)
     body += struct.pack(">h", len(name)) + name + struct.pack(">iiqi", 1, partition, offset, 1 << 26)
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, port), timeout=10) as connection:
         connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
         with connection.makefile("rb") as stream:
             (size,) = struct.unpack(">i", stream.read(4))
@@ -36,3 +38,9 @@ def fetch(bootstrap: str, topic: str, partition: int = 0, offset: int = 0) -> by
     position += 26 + max(aborted, 0) * 16
     (length,) = struct.unpack_from(">i", answer, position)
     return answer[position + 4 : position + 4 + max(length, 0)]
+
+
+def _leader(bootstrap: str, topic: str, partition: int) -> tuple[str, int]:
+    told = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, timeout=10)
+    broker = told.brokers[told.topics[topic].partitions[partition].leader]
+    return str(broker.host), int(broker.port)
