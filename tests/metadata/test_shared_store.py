@@ -18,7 +18,7 @@ from riverlog.metadata.shared.store import SharedStore
 from riverlog.metadata.shared.tree import FILE_NAME, SESSIONS, SharedTree
 from riverlog.model.errors import ConfigError, DirectoryInUseError
 from riverlog.model.metadata_store import MetadataStore, SessionState, WatchEvent
-from riverlog.node.serve import loop_factory
+from riverlog.node.event_loop import loop_factory
 from tests.processes import ROOT, Process
 
 WAIT_S = 20.0

@@ -11,9 +11,9 @@ from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.starting import ServeOptions
 from riverlog.model.config.settings import Settings
 from riverlog.node.cluster_directory import prepare_directories
+from riverlog.node.event_loop import run_on_loop
 from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.members import Member, members
-from riverlog.node.serve import run_on_loop
 from riverlog.node.supervisor import BrokerFailedError, Child, supervise
 
 

@@ -15,8 +15,7 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId
-from riverlog.node.members import METADATA, Member
-from riverlog.node.take_over import is_of_single_node, take_over
+from riverlog.node.members import METADATA, Member, is_of_single_node
 from riverlog.storage.files import names
 
 _logger = logging.getLogger(__name__)
@@ -31,6 +30,8 @@ def prepare_directories(settings: Settings, members: Sequence[Member]) -> None:
     paths = config.log_dirs
     wanted = [member.node_id for member in members]
     if is_of_single_node(paths[0]):
+        from riverlog.node.take_over import take_over  # Loads the storage, which others need not wait for.
+
         take_over(paths, wanted, has_own_store="zookeeper.connect" not in settings)
     for path in paths:
         _check(path, wanted)

@@ -1,8 +1,10 @@
 """The brokers of `serve --brokers N` as settings: numbers, ports and directories in a row.
 
-Only what differs from the settings that the command was given; pure. Who starts them is `supervisor`.
+Only what differs from the settings that the command was given. Who starts them is `supervisor`. Imports
+little, because every start of several brokers waits for it.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -12,9 +14,12 @@ from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ConfigError
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address
+from riverlog.storage.files import names
 
 METADATA: Final = "metadata"
 """The directory of the shared store, in the first data directory."""
+STAGE: Final = ".taking-over"
+"""Where the files of a single node are collected on their way into the directory of a broker."""
 _PORT_MAX: Final = 65535
 _INTERNAL_FACTORS: Final = (
     "offsets.topic.replication.factor",
@@ -58,6 +63,11 @@ def directory_of(data_dir: str, node_id: NodeId) -> str:
 
 def metadata_of(data_dir: str) -> str:
     return f"{data_dir.rstrip('/')}/{METADATA}"
+
+
+def is_of_single_node(path: str) -> bool:
+    """Also when it has begun to become that of several."""
+    return any(os.path.exists(f"{path}/{name}") for name in (names.META_PROPERTIES, STAGE))
 
 
 def _shared_store(settings: Settings, log_dirs: Sequence[str]) -> dict[str, str]:

@@ -9,12 +9,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from riverlog import __version__
 from riverlog.model.config.settings import Settings
 from riverlog.node.descriptors import raise_limit
+from riverlog.node.event_loop import run_on_loop
 from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.node import Node
 
@@ -61,17 +60,3 @@ def _stop_at_end_of_input(stopped: asyncio.Event) -> None:
     if not os.read(sys.stdin.fileno(), _INPUT_BYTES):
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         stopped.set()
-
-
-def run_on_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """On uvloop where it is installed, else on asyncio's own loop."""
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(main())
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop

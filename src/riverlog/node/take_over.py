@@ -23,21 +23,15 @@ from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.executor import Executor
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
-from riverlog.node.members import METADATA, directory_of, metadata_of
+from riverlog.node.members import METADATA, STAGE, directory_of, is_of_single_node, metadata_of
 from riverlog.node.threads import thread_executor
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
 from riverlog.storage.files.meta_properties import MetaProperties, read_meta_properties
 
 _logger = logging.getLogger(__name__)
-STAGE: Final = ".taking-over"
 _KEPT_NAME: Final = f"{FILE_NAME}.taken-over"
 _STAYS: Final = frozenset({METADATA, STAGE, names.LOCK, "lost+found"})
-
-
-def is_of_single_node(path: str) -> bool:
-    """Also when it has begun to become that of several."""
-    return any(os.path.exists(f"{path}/{name}") for name in (names.META_PROPERTIES, STAGE))
 
 
 def take_over(paths: Sequence[str], wanted: Sequence[NodeId], *, has_own_store: bool) -> None:

@@ -29,8 +29,8 @@ from riverlog.model.disk import Disk
 from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import TopicPartition
 from riverlog.model.metrics import Metrics
+from riverlog.node.event_loop import loop_factory
 from riverlog.node.node import Node
-from riverlog.node.serve import loop_factory
 from riverlog.testing.faults import Faults
 from riverlog.testing.faulty_answering import Faulting
 from riverlog.testing.recent_warnings import RECENT_WARNINGS
