@@ -28,7 +28,7 @@ from benchmarks.servers import riverlog
 from benchmarks.spark_rates import connector_jars
 
 ROUNDS = 5
-BATCHES = 15
+BATCHES = 8
 ROWS_PER_S = 100
 _PATIENCE_S = 180.0
 NOTHING = do_nothing.NAME
@@ -131,6 +131,7 @@ def _session(jars: str | None) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
     )
     spark = (builder if jars is None else builder.config("spark.jars", jars)).getOrCreate()

@@ -42,7 +42,7 @@ class SparkDriver(Worker):
         Those that are forked by a daemon have the same command as the daemon, which stays and makes new ones.
         """
         tree = psutil.Process(self.process.pid).children(recursive=True)
-        commands = {each: " ".join(each.cmdline()) for each in tree if each.is_running()}
+        commands = {each: _command(each) for each in tree}
         of_module = [each for each, command in commands.items() if module in command]
         pids = {each.pid for each in of_module}
         workers = [each for each in of_module if each.ppid() in pids or "daemon" not in commands[each]]
@@ -73,3 +73,11 @@ class SparkDriver(Worker):
     def assert_silent(self) -> None:
         """It works; what it tells would be that its queries are at their end."""
         assert not self.has_told(), f"the driver tells {self.next(0)}"
+
+
+def _command(process: psutil.Process) -> str:
+    """Nothing for one that has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""

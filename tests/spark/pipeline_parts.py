@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 EXECUTABLE = str(Path(sys.executable).with_name("riverlog"))
@@ -102,6 +104,14 @@ class Running:
         self.process.send_signal(signal.SIGTERM)
         stdout, stderr = self.process.communicate(timeout=PATIENCE_S)
         return Outcome(self.process.returncode, stdout, stderr)
+
+    def commands(self) -> list[str]:
+        """Of all processes that it has started."""
+        found = []
+        for each in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                found.append(" ".join(each.cmdline()))
+        return found
 
     def assert_alive(self) -> None:
         if self.process.poll() is not None:
