@@ -1,6 +1,7 @@
 """`riverlog metadata export` and `import` on the directories of real nodes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,21 @@ def test_a_directory_that_has_lost_its_metadata_is_adopted_from_its_logs(tmp_pat
 def test_a_directory_without_meta_properties_is_not_adopted(tmp_path: Path) -> None:
     outcome = CommandLine("")("metadata", "adopt", "-d", str(tmp_path), code=4)
     assert "no meta.properties" in outcome.stderr
+
+
+def test_a_directory_of_apache_kafka_is_adopted_with_its_topic_id_and_records(tmp_path: Path) -> None:
+    data, fixtures = tmp_path / "data", Path(__file__).parents[1] / "storage" / "fixtures"
+    shutil.copytree(fixtures / "kafka-clean", data / "orders-0")
+    shutil.copy(fixtures / "kafka-meta.properties", data / "meta.properties")
+    with pytest.raises(FormatError, match="riverlog metadata adopt"):
+        Broker(data_dir=str(data)).start()
+
+    [row] = CommandLine("")("metadata", "adopt", "-d", str(data), "-o", "json").json
+
+    assert (row["topic"], row["id"], row["partitions"]) == ("orders", "found", 1)
+    with Broker(data_dir=str(data)) as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        before = len(riverlog.consume("orders").stdout.splitlines())
+        assert before > 100
+        riverlog.produce("orders", "one more")
+        assert len(riverlog.consume("orders").stdout.splitlines()) == before + 1

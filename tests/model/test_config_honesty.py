@@ -41,7 +41,11 @@ SPECIAL = {
     "inter.broker.listener.name": "inter_broker_listener",
     "max.connections.per.ip.overrides": "max_connections_per_ip_overrides",
 }
-READ_AT_START = {"riverlog.insecure": "refuses open listeners while the slice is made"}
+READ_AT_START = {
+    "riverlog.insecure": "refuses open listeners while the slice is made",
+    "broker.id.generation.enable": "node/broker_number.py, before there is a slice",
+    "reserved.broker.max.id": "node/broker_number.py, before there is a slice",
+}
 
 GROUP_BOUNDS = {
     f"group.consumer.{bound}.{setting}": (f"consumer.{setting}", bound)

@@ -26,7 +26,7 @@ async def prepare(
     """
     if is_shared:
         await store.sync()
-        await _check_is_ours(store)
+        await check_is_ours(store)
     if await store.get(layout.CLUSTER_ID) is None and remembered is not None:
         raise FormatError(
             f"The data directory belongs to cluster {remembered}, but its metadata is empty. "
@@ -53,11 +53,12 @@ async def deleted_topics(store: MetadataStore) -> frozenset[UUID]:
     return frozenset(map(payloads.parse_uuid, await store.children(layout.DELETED_TOPICS)))
 
 
-async def _check_is_ours(store: MetadataStore) -> None:
-    if await store.get("/brokers") is not None and await store.get(layout.OURS) is None:
+async def check_is_ours(store: MetadataStore) -> None:
+    """Raises `FormatError` for a tree that another program uses."""
+    if await store.get(layout.BROKER_IDS) is not None and await store.get(layout.OURS) is None:
         raise FormatError(
-            "The metadata store is in use by another program, as Apache Kafka: it has /brokers, but no "
-            f"{layout.OURS}. Nothing was changed. Give the cluster a path of its own, as in "
+            f"The metadata store is in use by another program, as Apache Kafka: it has {layout.BROKER_IDS}, "
+            f"but no {layout.OURS}. Nothing was changed. Give the cluster a path of its own, as in "
             "zookeeper.connect=host:port/riverlog."
         )
 

@@ -12,10 +12,12 @@ import sys
 
 from riverlog import __version__
 from riverlog.model.config.settings import Settings
+from riverlog.node.broker_number import with_broker_number
 from riverlog.node.descriptors import raise_limit
 from riverlog.node.event_loop import run_on_loop
 from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.node import Node
+from riverlog.node.threads import thread_executor
 
 _logger = logging.getLogger(__name__)
 _INPUT_BYTES = 4096
@@ -38,7 +40,7 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         loop.add_signal_handler(number, stopped.set)
     if is_supervised:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, stopped)
-    node = Node(settings)
+    node = Node(await with_broker_number(settings, thread_executor))
     await node.start()
     try:
         _logger.info(

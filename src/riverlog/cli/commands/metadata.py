@@ -229,6 +229,7 @@ async def _restore(path: str, document: dict[str, Any]) -> None:
 
 
 async def _restore_into_zookeeper(connect: str, document: dict[str, Any]) -> None:
+    from riverlog.metadata.cluster import check_is_ours
     from riverlog.metadata.export import restore
     from riverlog.model.config.slices import ServerConfig
     from riverlog.node.stores import open_configured_store
@@ -238,11 +239,7 @@ async def _restore_into_zookeeper(connect: str, document: dict[str, Any]) -> Non
         store = await open_configured_store(config, "", thread)
         try:
             await store.sync()
-            if await store.get("/brokers") is not None and await store.get("/riverlog") is None:
-                raise CommandError(
-                    f"{connect} is in use by another program",
-                    remedy="name a path of its own, as in a:2181/new",
-                )
+            await check_is_ours(store)
             await restore(store, document)
         finally:
             await store.close()

@@ -4,7 +4,7 @@ TABLE = """
 node.id  int  null  >=0  high  read-only  works
     Number of this node, different from every other node's; 1 where it is not set.
 broker.id  int  -1  -  high  read-only  works
-    Older name of node.id; used where that is not set.
+    Older name of node.id; used where that is not set. -1 takes the next number that a cluster gives.
 broker.rack  string  null  -  medium  read-only  works
     Name of the rack or zone in which the node stands, told to clients.
 process.roles  list  null  broker|controller  high  read-only  accepted

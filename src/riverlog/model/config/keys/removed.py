@@ -25,8 +25,6 @@ REMOVED = {
     "zookeeper.ssl.crl.enable": _ZOOKEEPER,
     "zookeeper.ssl.ocsp.enable": _ZOOKEEPER,
     "control.plane.listener.name": "is not needed: brokers ask each other at inter.broker.listener.name",
-    "broker.id.generation.enable": "no longer exists: set node.id",
-    "reserved.broker.max.id": "no longer exists: set node.id",
     "inter.broker.protocol.version": _INTER_BROKER,
     "log.message.format.version": _FORMAT,
     "log.message.downconversion.enable": _FORMAT,

@@ -11,4 +11,8 @@ zookeeper.session.timeout.ms  int  9000  >=100  high  read-only  works  internal
     Silence after which ZooKeeper takes a broker for dead.
 zookeeper.connection.timeout.ms  int  null  >=1  high  read-only  works  internal
     How long a starting broker waits for ZooKeeper; without it, until ZooKeeper is there.
+broker.id.generation.enable  boolean  true  -  medium  read-only  works  internal
+    Let broker.id=-1 stand for the next number that the cluster has not given out yet.
+reserved.broker.max.id  int  1000  >=0  medium  read-only  works  internal
+    Numbers above it are given to brokers with broker.id=-1.
 """
