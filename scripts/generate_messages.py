@@ -79,6 +79,7 @@ MESSAGES = (
     "produce",
     "sync_group",
     "txn_offset_commit",
+    "unregister_broker",
     "update_features",
     "write_txn_markers",
 )

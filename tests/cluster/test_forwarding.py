@@ -39,6 +39,7 @@ from riverlog.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from riverlog.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from riverlog.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
@@ -185,6 +186,28 @@ def test_settings_of_a_broker_are_asked_of_that_broker() -> None:
                 and image.broker_config(None) == {"log.retention.ms": "123456"}
             )
         )
+
+    run(scenario)
+
+
+def test_a_broker_that_is_gone_and_holds_nothing_is_forgotten() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        gone, asked = cluster.others
+
+        async def forget(node_id: int) -> ErrorCode:
+            request = UnregisterBrokerRequest(broker_id=node_id)
+            return ErrorCode((await asked.ask(request, UnregisterBrokerResponse)).error_code)
+
+        assert await forget(99) is ErrorCode.BROKER_ID_NOT_REGISTERED
+        assert await forget(gone.node_id) is ErrorCode.INVALID_REQUEST
+        assert await create(asked, "t") is ErrorCode.NONE
+        await gone.kill()
+        await cluster.until_all_see(lambda image: len(image.brokers) == 2)
+        assert await forget(gone.node_id) is ErrorCode.INVALID_REQUEST
+        delete = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=9_000)
+        await asked.ask(delete, DeleteTopicsResponse)
+        assert await forget(gone.node_id) is ErrorCode.NONE
+        assert await forget(gone.node_id) is ErrorCode.BROKER_ID_NOT_REGISTERED
 
     run(scenario)
 

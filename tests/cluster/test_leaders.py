@@ -1,6 +1,8 @@
 """Who leads when brokers come and go, and what becomes of logs whose topic was deleted meanwhile."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 
 from riverlog.controller.deletion import TopicToDelete
 from riverlog.controller.topics import NewTopic
@@ -105,3 +107,30 @@ def test_a_topic_that_was_deleted_while_its_broker_was_away_is_known_as_deleted(
         assert not [name for name in names if name.endswith("-stray")]
 
     run(scenario)
+
+
+def leads_anew(node_id: int, epoch: int) -> Callable[[ClusterImage], bool]:
+    """All brokers and a controller are there, and this one leads its partitions under a later epoch."""
+    return lambda image: (
+        len(image.brokers) == 3
+        and image.controller_id is not None
+        and all(
+            each.leader == node_id and each.leader_epoch > epoch for each in partitions_of(image, node_id)
+        )
+    )
+
+
+def test_a_broker_whose_session_ended_registers_again_and_leads_under_the_next_epoch() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        for victim in (cluster.others[0], cluster.controller):
+            epoch = max(each.leader_epoch for each in partitions_of(victim.image, victim.node_id))
+            victim.session.expire()
+            await cluster.until_all_see(leads_anew(victim.node_id, epoch))
+            await cluster.until(partial(_leads_two, victim))
+
+    run(scenario)
+
+
+def _leads_two(broker: ClusterNode) -> bool:
+    return len(leads(broker)) == 2

@@ -130,6 +130,12 @@ class Controller:
             NOT_CONTROLLER,
         )
 
+    async def unregister_broker(self, node_id: int) -> Refusal | None:
+        """`None` when the broker is forgotten."""
+        return await self._in_turn(
+            lambda term: self._settings.unregister_broker(term, node_id), NOT_CONTROLLER
+        )
+
     async def _in_turn(self, work: Callable[[Term], Awaitable[T]], otherwise: T) -> T:
         """Finish even if the caller goes away: the next decision needs an image that shows this one."""
 

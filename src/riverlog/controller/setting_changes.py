@@ -1,4 +1,7 @@
-"""Carries out what is decided about settings of resources and levels of features. Not here: the decisions."""
+"""Carries out what is decided about settings of resources, levels of features, and brokers to be forgotten.
+
+Not here: the decisions.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,11 +11,12 @@ from riverlog.controller.candidacy import Term
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.features import FeatureUpdate, decide_features
 from riverlog.controller.term_writes import TermWrites
+from riverlog.controller.unregistration import decide_unregistration
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource
-from riverlog.model.metadata_store import Create, MetadataStore, Operation, Set
+from riverlog.model.metadata_store import Create, Delete, MetadataStore, Operation, Set
 
 
 class ConfigChange(NamedTuple):
@@ -55,6 +59,11 @@ class SettingChanges:
         data = payloads.encode_features(levels)
         exists = await self._store.get(layout.FEATURES) is not None
         return await self._write(term, [(Set if exists else Create)(layout.FEATURES, data)])
+
+    async def unregister_broker(self, term: Term, node_id: int) -> Refusal | None:
+        registered = {int(name) for name in await self._store.children(layout.REGISTRATIONS)}
+        refusal = decide_unregistration(self._follower.image, registered, node_id)
+        return refusal or await self._writes.write(term, [Delete(layout.registration(node_id))])
 
     async def _write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
         failure = await self._writes.write(term, operations)

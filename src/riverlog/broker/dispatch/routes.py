@@ -60,6 +60,7 @@ from riverlog.broker.handlers.offset_fetch import OffsetFetchHandler
 from riverlog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from riverlog.broker.handlers.sync_group import SyncGroupHandler
 from riverlog.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
+from riverlog.broker.handlers.unregister_broker import UnregisterBrokerHandler
 from riverlog.broker.handlers.update_features import UpdateFeaturesHandler
 from riverlog.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from riverlog.broker.net.cold_reads import ColdReader
@@ -141,6 +142,7 @@ from riverlog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochR
 from riverlog.wire.messages.produce import ProduceRequest
 from riverlog.wire.messages.sync_group import SyncGroupRequest
 from riverlog.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+from riverlog.wire.messages.unregister_broker import UnregisterBrokerRequest
 from riverlog.wire.messages.update_features import UpdateFeaturesRequest
 from riverlog.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from riverlog.wire.schema import Message
@@ -152,7 +154,9 @@ ALTER_CONFIGS, DESCRIBE_CONFIGS = AclOperation.ALTER_CONFIGS, AclOperation.DESCR
 CLUSTER_ACTION, IDEMPOTENT_WRITE = AclOperation.CLUSTER_ACTION, AclOperation.IDEMPOTENT_WRITE
 TWO_PHASE_COMMIT = AclOperation.TWO_PHASE_COMMIT
 
-_REFUSED_AS_A_WHOLE = frozenset({ApiKey.UPDATE_FEATURES, ApiKey.LIST_PARTITION_REASSIGNMENTS})
+_REFUSED_AS_A_WHOLE = frozenset(
+    {ApiKey.UPDATE_FEATURES, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.UNREGISTER_BROKER}
+)
 _FORWARDED = _REFUSED_AS_A_WHOLE | {
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
@@ -201,6 +205,10 @@ def routes_of(parts: Collaborators) -> Mapping[int, AnyRoute]:
         *_groups(parts),
         *_transactions(parts),
     ]
+    if parts.forwarding is not None:
+        routes.append(
+            route(UnregisterBrokerRequest, UnregisterBrokerHandler(parts.controller), on_cluster(ALTER))
+        )
     advertised = [each.api for each in routes]
     if parts.forwarding is not None:
         routes = [*_by_the_controller(routes, parts.forwarding), _envelope(parts, parts.forwarding, routes)]
