@@ -227,7 +227,7 @@ class Partition:
         self._short_way_epoch_for_all = self._short_way_epoch if self._has_enough_replicas() else None
 
     def _has_enough_replicas(self) -> bool:
-        return self._in_sync.is_enough(self.log.config.min_insync_replicas)
+        return self._in_sync.is_enough(self.log.state.config.min_insync_replicas)
 
     def _after_append(self, outcome: AppendOutcome, size_bytes: int) -> AppendedRecords | AppendRefused:
         match outcome:
@@ -291,13 +291,13 @@ class Partition:
 
     def when_acknowledged(self, end_offset: int, then: Callable[[PendingAck], None]) -> PendingAck | None:
         """None when everything below `end_offset` is committed, else the wait; `then` hears how it ends."""
-        if self.log.high_watermark >= end_offset:
+        if self.log.state.high_watermark >= end_offset:
             return None
         return self._producers.wait(end_offset, then)
 
     def acknowledged(self, end_offset: int) -> "asyncio.Future[bool] | None":
         """As `when_acknowledged`: False if it never will be. Cancelling the future only ends the wait."""
-        if self.log.high_watermark >= end_offset:
+        if self.log.state.high_watermark >= end_offset:
             return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 

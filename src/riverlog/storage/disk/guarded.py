@@ -56,7 +56,13 @@ class DirectoryHealth:
                 f"No room left for {path}: {error.strerror}. Free space or lower the retention; writing "
                 "resumes by itself."
             ) from error
-        reason = f"{error.strerror or error} on {path}"
+        self._end(f"{error.strerror or error} on {path}", error)
+
+    def sync_failed(self, error: OSError, path: str) -> NoReturn:
+        """Even "no space" is fatal here: the pages in question were acknowledged by write() and are gone."""
+        self._end(f"fsync failed ({error.strerror or error}) on {path}", error)
+
+    def _end(self, reason: str, error: OSError) -> NoReturn:
         self.fail(reason)
         raise StorageError(
             f"{self.path} goes offline: {reason}. Check the disk, then restart the broker."
@@ -79,11 +85,15 @@ class GuardedFile:
     def fileno(self) -> int | None:
         return self._file.fileno()
 
-    def size(self) -> int:
+    def _run(self, operation: Callable[..., T], *arguments: int) -> T:
+        """For what is not done at every request, which spares itself the call."""
         try:
-            return self._file.size()
+            return operation(*arguments)
         except OSError as error:
             self._health.translate(error, self.path)
+
+    def size(self) -> int:
+        return self._run(self._file.size)
 
     def pread(self, length: int, position: int) -> bytes:
         try:
@@ -98,16 +108,10 @@ class GuardedFile:
             self._health.translate(error, self.path)
 
     def is_warm(self, position: int, length: int) -> bool:
-        try:
-            return self._file.is_warm(position, length)
-        except OSError as error:
-            self._health.translate(error, self.path)
+        return self._run(self._file.is_warm, position, length)
 
     def bring_in(self, position: int, length: int) -> None:
-        try:
-            self._file.bring_in(position, length)
-        except OSError as error:
-            self._health.translate(error, self.path)
+        self._run(self._file.bring_in, position, length)
 
     def pwrite(self, data: ReadableBuffer, position: int) -> int:
         try:
@@ -121,21 +125,13 @@ class GuardedFile:
             self._health.translate(error, self.path)
 
     def truncate(self, size: int) -> None:
-        try:
-            self._file.truncate(size)
-        except OSError as error:
-            self._health.translate(error, self.path)
+        self._run(self._file.truncate, size)
 
     def datasync(self) -> None:
         try:
             self._file.datasync()
         except OSError as error:
-            # Even "no space" is fatal here: the pages in question were acknowledged by write() and are gone.
-            reason = f"fsync failed ({error.strerror or error}) on {self.path}"
-            self._health.fail(reason)
-            raise StorageError(
-                f"{self._health.path} goes offline: {reason}. Check the disk, then restart the broker."
-            ) from error
+            self._health.sync_failed(error, self.path)
 
     def close(self) -> None:
         self._file.close()
@@ -190,9 +186,7 @@ class GuardedDisk:
         try:
             self._disk.sync_directory(path)
         except OSError as error:
-            reason = f"fsync failed ({error.strerror or error}) on {path}"
-            self.health.fail(reason)
-            raise StorageError(f"{self.health.path} goes offline: {reason}. Check the disk.") from error
+            self.health.sync_failed(error, path)
 
     def free_bytes(self, path: str) -> int:
         return self._run(lambda: self._disk.free_bytes(path), path)

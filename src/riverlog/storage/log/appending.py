@@ -160,6 +160,7 @@ class LogAppending:
         """Put batches that were judged into the file, then into the state; None leaves each its epoch."""
         state, sync, active = self._state, self._sync, self._state.segments.active
         config, segments = state.config, state.segments
+        assert placed[0].base_offset >= state.log_end_offset  # An offset is given once.
         if active.should_roll(config, len(data), placed[-1].last_offset, newest_ms, self._clock):
             sync.roll(placed[0].base_offset)
             active = segments.active

@@ -41,6 +41,8 @@ class Bounds(NamedTuple):
     """Every offset is lower."""
     begins_there: bool = False
     """Unless compaction has been there, the first one begins with `first_offset`."""
+    ends_with: int | None = None
+    """The last offset of the first one, where an index tells it."""
 
 
 def walk_headers(file: DiskFile, position: int, bounds: Bounds) -> Iterator[tuple[int, BatchHeader]]:
@@ -52,7 +54,7 @@ def walk_headers(file: DiskFile, position: int, bounds: Bounds) -> Iterator[tupl
 
 def walk_shapes(file: "DiskFile | _Window", position: int, bounds: Bounds) -> Iterator[Shape]:
     """The shape of each batch from `position`, which must be a batch's beginning, up to the end."""
-    end, expected, end_offset, is_due = bounds
+    end, expected, end_offset, is_due, ends_with = bounds
     chunk, chunk_at, length_read = b"", position, 0
     before: Shape | None = None
     while position < end:
@@ -74,6 +76,7 @@ def walk_shapes(file: "DiskFile | _Window", position: int, bounds: Bounds) -> It
             or base_offset < expected
             or last_offset_delta < 0
             or last_offset >= end_offset
+            or (ends_with is not None and ends_with != last_offset)
         ):
             raise _misfit(file, before, position, expected, _NOT_A_BATCH)
         if base_offset > expected and is_due:
@@ -81,7 +84,7 @@ def walk_shapes(file: "DiskFile | _Window", position: int, bounds: Bounds) -> It
         before = position, size, base_offset, last_offset
         yield before
         position += size
-        expected, is_due = last_offset + 1, True
+        expected, is_due, ends_with = last_offset + 1, True, None
 
 
 def scan_batches(file: DiskFile, position: int, end: int) -> Iterator[ScannedBatch]:

@@ -82,24 +82,11 @@ class SegmentLookup:
         entry = self.index.entry_for(max(offset - self.base_offset, 0))
         if entry is None:
             return self._locate_from(0, offset)
-        start, last_there = entry[1], self.base_offset + entry[0]
-        if start < self.size_bytes:
-            before: Shape | None = None
+        if entry[1] < self.size_bytes:
             try:
-                for shape in walk_shapes(self.log.get(), start, self._bounds()):
-                    position, size, base_offset, last_offset = shape
-                    if position == start and last_offset != last_there:
-                        break
-                    if last_offset >= offset:
-                        if base_offset > offset:
-                            self._require_gap(before)
-                        return position, position + size
-                    before = shape
-                else:
-                    self._require_gap(before)
-                    return None
+                return self._locate_from(entry[1], offset, entry)
             except DamagedLogError as damage:
-                if damage.position != start:
+                if damage.position != entry[1]:
                     raise
         return self._locate_without(entry, offset)
 
@@ -121,9 +108,12 @@ class SegmentLookup:
         self._report_entry(entry)
         return found
 
-    def _locate_from(self, start: int, offset: int) -> tuple[int, int] | None:
+    def _locate_from(
+        self, start: int, offset: int, entry: tuple[int, int] | None = None
+    ) -> tuple[int, int] | None:
+        """From a place where a batch begins, and ends as the index entry says if there is one."""
         before: Shape | None = None
-        for shape in walk_shapes(self.log.get(), start, self._bounds(begins_there=start == 0)):
+        for shape in walk_shapes(self.log.get(), start, self._bounds(start, entry)):
             position, size, base_offset, last_offset = shape
             if last_offset >= offset:
                 if base_offset > offset:
@@ -135,14 +125,14 @@ class SegmentLookup:
 
     def _is_borne_out(self, entry: tuple[int, int]) -> bool:
         """Whether a batch begins at the position of an index entry that ends at its offset."""
-        relative, position = entry
+        position = entry[1]
         if position >= self.size_bytes:
             return False
         try:
-            shape = next(walk_shapes(self.log.get(), position, Bounds(self.size_bytes, self.base_offset)))
+            next(walk_shapes(self.log.get(), position, self._bounds(position, entry)))
         except DamagedLogError:
             return False
-        return shape[3] == self.base_offset + relative
+        return True
 
     def bears_out(self, entry: tuple[int, int]) -> bool:
         """Whether the batch at the offset of an entry of the time index has its timestamp; reported if not.
@@ -194,18 +184,8 @@ class SegmentLookup:
         """
         entry = self.index.entry_before(limit)
         if entry is not None and start < entry[1] < self.size_bytes:
-            boundary, last_there = entry[1], self.base_offset + entry[0]
             try:
-                for position, size, base_offset, last_offset in walk_shapes(
-                    self.log.get(), boundary, self._bounds()
-                ):
-                    if position == entry[1] and last_offset != last_there:
-                        break
-                    if position + size > limit:
-                        return position, base_offset
-                    boundary = position + size
-                else:
-                    return boundary, self.next_offset
+                return self._last_boundary_from(entry[1], limit, entry)
             except DamagedLogError as damage:
                 if damage.position != entry[1]:
                     raise
@@ -214,9 +194,11 @@ class SegmentLookup:
             return found
         return self._last_boundary_from(start, limit)
 
-    def _last_boundary_from(self, start: int, limit: int) -> tuple[int, int]:
+    def _last_boundary_from(
+        self, start: int, limit: int, entry: tuple[int, int] | None = None
+    ) -> tuple[int, int]:
         boundary = start
-        for position, size, base_offset, _ in walk_shapes(self.log.get(), start, self._bounds()):
+        for position, size, base_offset, _ in walk_shapes(self.log.get(), start, self._bounds(entry=entry)):
             if position + size > limit:
                 return position, base_offset
             boundary = position + size
@@ -291,8 +273,10 @@ class SegmentLookup:
             return iter(())
         return walk_headers(self.log.get(), position, Bounds(self.size_bytes, self.base_offset))
 
-    def _bounds(self, *, begins_there: bool = False) -> Bounds:
-        return Bounds(self.size_bytes, self.base_offset, self.next_offset, begins_there)
+    def _bounds(self, start: int | None = None, entry: tuple[int, int] | None = None) -> Bounds:
+        """Of a walk from `start`, if that is told, where the index has the entry, if there is one."""
+        ends_with = None if entry is None else self.base_offset + entry[0]
+        return Bounds(self.size_bytes, self.base_offset, self.next_offset, start == 0, ends_with)
 
     def forget_files(self) -> None:
         self.log.forget()

@@ -45,7 +45,9 @@ class LogState:
 
     def commit_all(self) -> None:
         """Everything that is in the log may be read."""
-        self.high_watermark = end = self.log_end_offset
+        end = self.log_end_offset
+        assert end >= self.high_watermark  # What was committed is never taken back by an append.
+        self.high_watermark = end
         if self.producers.unreplicated:
             self.producers.pass_high_watermark(end)
 
