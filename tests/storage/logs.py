@@ -14,7 +14,7 @@ from riverlog.records.record import Record, records_of
 from riverlog.records.rules import Accepted
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.disk.open_files import OpenFiles
-from riverlog.storage.log.appends import Appended, Origin
+from riverlog.storage.log.appends import Appended, AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 from riverlog.storage.log.segment_list import LogRead
@@ -104,7 +104,7 @@ def open_log(
 
 
 def append(
-    log: Log, accepted: Accepted, *, leader_epoch: int = 0, origin: Origin = Origin.CLIENT
+    log: Log, accepted: Accepted, *, leader_epoch: int = 0, origin: AppendOrigin = AppendOrigin.CLIENT
 ) -> Appended:
     outcome = log.append(accepted, leader_epoch=leader_epoch, origin=origin)
     assert isinstance(outcome, Appended), outcome

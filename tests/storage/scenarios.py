@@ -12,7 +12,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import CorruptLogError, FormatError, StorageError
 from riverlog.model.ids import NodeId
 from riverlog.storage.directory.log_directory import LogDirectory
-from riverlog.storage.log.appends import Duplicate, Origin
+from riverlog.storage.log.appends import AppendOrigin, Duplicate
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.checks import violations
@@ -102,7 +102,10 @@ class Life:
         if number % 3 == 2:
             self.sent.append(b"")
             append(
-                log, marker(2, commit=number % 2 == 0), leader_epoch=number // 4, origin=Origin.COORDINATOR
+                log,
+                marker(2, commit=number % 2 == 0),
+                leader_epoch=number // 4,
+                origin=AppendOrigin.COORDINATOR,
             )
 
     def _send(

@@ -14,7 +14,7 @@ from riverlog.records.batch import crc_is_valid, walk
 from riverlog.records.compression import Codec
 from riverlog.records.record import records_of
 from riverlog.storage.files import names
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.segment_list import LogRead
 from riverlog.storage.producers.state import end_marker
@@ -90,7 +90,7 @@ class Written:
     def _end(self, log: Log, transactions: dict[int, dict[int, bytes]], producer: int, time_ms: int) -> None:
         commits = self._chance.random() < 0.5
         ended = marker(producer, commit=commits, timestamp_ms=time_ms)
-        append(log, ended, origin=Origin.COORDINATOR)
+        append(log, ended, origin=AppendOrigin.COORDINATOR)
         records = transactions.pop(producer)
         if commits:
             self.committed |= records

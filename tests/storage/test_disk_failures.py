@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
@@ -64,10 +64,10 @@ def test_a_marker_that_cannot_be_indexed_is_cut_back() -> None:
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
     disk.capacity_bytes = disk.used_bytes() + 90
     with pytest.raises(DiskFullError):
-        append(log, marker(1, commit=False), origin=Origin.COORDINATOR)
+        append(log, marker(1, commit=False), origin=AppendOrigin.COORDINATOR)
     assert log.log_end_offset == 1
     disk.capacity_bytes = None
-    append(log, marker(1, commit=False), origin=Origin.COORDINATOR)
+    append(log, marker(1, commit=False), origin=AppendOrigin.COORDINATOR)
     assert log.aborted_transactions(0, 2) == [(1, 0)]
     assert violations(log, disk) == []
 

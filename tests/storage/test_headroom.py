@@ -10,7 +10,7 @@ import pytest
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import ReadableBuffer
 from riverlog.records.batch import patch
-from riverlog.storage.log.appends import Appended, Origin
+from riverlog.storage.log.appends import Appended, AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.segment import Segment
 from riverlog.storage.log.segment_list import LogRead, SegmentList
@@ -78,7 +78,7 @@ class Life:
         assert isinstance(found, LogRead)
         self.seen.append(None if found.records is None else found.records[1:])
 
-    def append(self, origin: Origin = Origin.CLIENT, **producer: int) -> None:
+    def append(self, origin: AppendOrigin = AppendOrigin.CLIENT, **producer: int) -> None:
         self.at_ms += self.random.choice([0, 1, 1, 5, 40, 400, -300])
         values = [
             self.random.randbytes(self.random.randrange(90)) for _ in range(self.random.randrange(1, 4))
@@ -101,7 +101,7 @@ class Life:
         self.sequence += self.log.log_end_offset - before
 
     def append_by_coordinator(self) -> None:
-        self.log.append(batch(b"first", b"second"), leader_epoch=self.epoch, origin=Origin.COORDINATOR)
+        self.log.append(batch(b"first", b"second"), leader_epoch=self.epoch, origin=AppendOrigin.COORDINATOR)
 
     def append_replicated(self) -> None:
         """Batches of another leader, with its offsets and epochs; compaction there has left holes."""
@@ -115,7 +115,7 @@ class Life:
             patch(one, 0, base_offset=next_offset, leader_epoch=self.epoch)
             next_offset += 2
             data += one
-        appended = self.log.append(accept(bytes(data)), leader_epoch=-1, origin=Origin.REPLICATION)
+        appended = self.log.append(accept(bytes(data)), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
         assert isinstance(appended, Appended)
         assert appended.last_offset == next_offset - 1 == self.log.log_end_offset - 1
         self.seen.append(appended)

@@ -24,7 +24,7 @@ from riverlog.storage.inspect import (
     dump_transactions,
     verify,
 )
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.storage.producers.snapshot import decode_snapshot
 from tests.storage.checks import dump_producers, replayed
@@ -93,7 +93,7 @@ def test_appending_what_kafka_appended_writes_the_same_files(tmp_path: Path) -> 
         data = (FIXTURES / "kafka-clean" / f"{segment}.log").read_bytes()
         for found in dump_batches(disk, str(FIXTURES / "kafka-clean" / f"{segment}.log")):
             one = data[found.position : found.position + found.header.size_bytes]
-            append(log, accept(one), origin=Origin.REPLICATION)
+            append(log, accept(one), origin=AppendOrigin.REPLICATION)
     log.close()
     for original in (FIXTURES / "kafka-clean").iterdir():
         if original.suffix == ".snapshot" or original.name == "partition.metadata":

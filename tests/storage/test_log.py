@@ -6,7 +6,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import read_header, walk
 from riverlog.records.compression import Codec
-from riverlog.storage.log.appends import OffsetOutOfRange, Origin, Refused
+from riverlog.storage.log.appends import AppendOrigin, OffsetOutOfRange, Refused
 from riverlog.storage.log.segment_list import LogRead
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import violations
@@ -132,7 +132,9 @@ def test_a_segment_rolls_when_a_relative_offset_would_overflow() -> None:
     position, header = far.batches[0]
     header = header._replace(base_offset=2**31 + 5)
     log.append(
-        type(far)(far.data, ((position, header),), 1, START_MS), leader_epoch=0, origin=Origin.REPLICATION
+        type(far)(far.data, ((position, header),), 1, START_MS),
+        leader_epoch=0,
+        origin=AppendOrigin.REPLICATION,
     )
     assert [segment.base_offset for segment in log.segments] == [0, 2**31 + 5]
 
@@ -149,10 +151,10 @@ def test_replicated_batches_keep_their_offsets_and_epochs() -> None:
     append(leader, batch(b"a"), leader_epoch=1)
     append(leader, batch(b"b", b"c"), leader_epoch=4)
     data = slice_bytes(leader.read(0, max_bytes=10_000, end_offset=3))
-    append(follower, accept(data), leader_epoch=-1, origin=Origin.REPLICATION)
+    append(follower, accept(data), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
     assert values(follower) == values(leader)
     assert follower.state.epochs.entries == leader.state.epochs.entries == ((1, 0), (4, 1))
-    again = follower.append(accept(data), leader_epoch=-1, origin=Origin.REPLICATION)
+    again = follower.append(accept(data), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
     assert isinstance(again, Refused)
 
 
@@ -270,7 +272,7 @@ def test_what_a_leader_took_is_stored_whatever_the_size_of_a_segment() -> None:
         append(leader, batch(value), leader_epoch=2)
     data = slice_bytes(leader.read(0, max_bytes=100_000, end_offset=7))
     assert len(data) > SMALL.segment_bytes
-    append(follower, accept(data), origin=Origin.REPLICATION)
+    append(follower, accept(data), origin=AppendOrigin.REPLICATION)
     assert values(follower) == values(leader)
     assert follower.log_end_offset == 7
     for segment in follower.segments:
@@ -287,6 +289,8 @@ def test_of_replicated_batches_that_do_not_follow_one_another_none_is_written() 
     first, second = (
         slice_bytes(leader.read(offset, max_bytes=1, end_offset=offset + 1)) for offset in range(2)
     )
-    outcome = follower.append(accept(first + second + first), leader_epoch=-1, origin=Origin.REPLICATION)
+    outcome = follower.append(
+        accept(first + second + first), leader_epoch=-1, origin=AppendOrigin.REPLICATION
+    )
     assert isinstance(outcome, Refused)
     assert follower.log_end_offset == 0

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.storage.log.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.log.appends import Appended, AppendOrigin, Duplicate, Refused
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, replayed
@@ -120,7 +120,7 @@ class ProducerModel(RuleBasedStateMachine):
         append(
             self.log,
             marker(producer_id, epoch=known.epoch, commit=commit, timestamp_ms=START_MS + 1),
-            origin=Origin.COORDINATOR,
+            origin=AppendOrigin.COORDINATOR,
         )
         if known.transaction_start is not None and not commit:
             self.aborted.append((producer_id, known.transaction_start))

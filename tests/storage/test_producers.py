@@ -4,7 +4,7 @@ import pytest
 
 from riverlog.model.config.slices import DAY_MS, LogConfig
 from riverlog.model.errors import CorruptLogError, ErrorCode
-from riverlog.storage.log.appends import Appended, Duplicate, Origin, Refused
+from riverlog.storage.log.appends import Appended, AppendOrigin, Duplicate, Refused
 from riverlog.storage.log.log import Log
 from riverlog.storage.producers.snapshot import decode_snapshot, encode_snapshot
 from riverlog.storage.producers.state import ProducerStates
@@ -79,7 +79,7 @@ def test_an_open_transaction_holds_the_last_stable_offset_until_its_end_is_repli
     append(log, batch(b"plain"))
     log.state.set_high_watermark(3)
     assert (log.last_stable_offset, log.high_watermark) == (1, 3)
-    append(log, marker(1, commit=True), origin=Origin.COORDINATOR)
+    append(log, marker(1, commit=True), origin=AppendOrigin.COORDINATOR)
     assert log.last_stable_offset == 1
     log.state.set_high_watermark(4)
     assert log.last_stable_offset == 4
@@ -91,7 +91,7 @@ def test_an_aborted_transaction_is_found_by_the_range_it_touches() -> None:
     log = open_log(disk)
     append(log, batch(b"a", b"b", producer_id=1, epoch=0, sequence=0, transactional=True))
     append(log, batch(b"other", producer_id=2, epoch=0, sequence=0, transactional=True))
-    append(log, marker(1, commit=False), origin=Origin.COORDINATOR)
+    append(log, marker(1, commit=False), origin=AppendOrigin.COORDINATOR)
     append(log, batch(b"later"))
     assert log.aborted_transactions(0, 5) == [(1, 0)]
     assert log.aborted_transactions(3, 5) == [(1, 0)]
@@ -106,9 +106,9 @@ def test_an_aborted_transaction_is_found_by_the_range_it_touches() -> None:
 def test_a_replica_that_gets_a_whole_transaction_at_once_knows_that_it_was_aborted() -> None:
     leader, follower = open_log(SimulatedDisk()), open_log(SimulatedDisk())
     append(leader, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
-    append(leader, marker(1, commit=False), origin=Origin.COORDINATOR)
+    append(leader, marker(1, commit=False), origin=AppendOrigin.COORDINATOR)
     data = slice_bytes(leader.read(0, max_bytes=10_000, end_offset=2))
-    append(follower, accept(data), origin=Origin.REPLICATION)
+    append(follower, accept(data), origin=AppendOrigin.REPLICATION)
     assert follower.aborted_transactions(0, 2) == [(1, 0)]
     assert dump_producers(follower.producers) == dump_producers(leader.producers)
 
@@ -124,9 +124,9 @@ def test_a_batch_outside_the_open_transaction_is_refused() -> None:
 def test_a_marker_of_an_older_coordinator_is_refused() -> None:
     log = open_log(SimulatedDisk())
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
-    append(log, marker(1, commit=True, coordinator_epoch=5), origin=Origin.COORDINATOR)
+    append(log, marker(1, commit=True, coordinator_epoch=5), origin=AppendOrigin.COORDINATOR)
     outcome = log.append(
-        marker(1, commit=True, coordinator_epoch=4), leader_epoch=0, origin=Origin.COORDINATOR
+        marker(1, commit=True, coordinator_epoch=4), leader_epoch=0, origin=AppendOrigin.COORDINATOR
     )
     assert isinstance(outcome, Refused)
     assert outcome.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -135,7 +135,7 @@ def test_a_marker_of_an_older_coordinator_is_refused() -> None:
 def test_an_epoch_bumped_by_a_marker_starts_again_at_sequence_zero() -> None:
     log = open_log(SimulatedDisk())
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
-    append(log, marker(1, epoch=1, commit=False), origin=Origin.COORDINATOR)
+    append(log, marker(1, epoch=1, commit=False), origin=AppendOrigin.COORDINATOR)
     assert send(log, 1, 0, 1, 1)[0] is FENCED
     assert send(log, 1, 1, 5, 1)[0] is GAP
     assert send(log, 1, 1, 0, 1)[0] is NONE

@@ -8,7 +8,7 @@ from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.records.batch import patch
 from riverlog.storage.files import names
 from riverlog.storage.inspect import Finding, dump_batches, verify
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.checks import dump_producers, violations
 from tests.storage.logs import DIRECTORY, START_MS, accept, append, batch, open_log, values
@@ -84,7 +84,7 @@ def test_a_gap_that_the_next_batch_vouches_for_is_kept() -> None:
         data = bytearray(bytes(batch(b"a").data) + bytes(batch(b"b").data))
         patch(data, 0, base_offset=base_offset, leader_epoch=0)
         patch(data, len(data) // 2, base_offset=base_offset + 1, leader_epoch=0)
-        append(log, accept(bytes(data)), origin=Origin.REPLICATION)
+        append(log, accept(bytes(data)), origin=AppendOrigin.REPLICATION)
     disk.kill()
     assert [offset for offset, _ in values(open_log(disk))] == [0, 1, 5, 6]
 

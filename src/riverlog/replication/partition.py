@@ -22,7 +22,7 @@ from riverlog.replication.in_sync import FollowerEnds, InSyncReplicas
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.waiting import PendingAck, Reader, UnreadBytes, WaitingProducers, WaitingReaders
 from riverlog.replication.watermark import follows_log_end, high_watermark
-from riverlog.storage.log.appends import Appended, AppendOutcome, Duplicate, Origin, Refused
+from riverlog.storage.log.appends import Appended, AppendOrigin, AppendOutcome, Duplicate, Refused
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
@@ -154,7 +154,12 @@ class Partition:
                 assert_never(other)
 
     def append(
-        self, data: memoryview, now_ms: int, *, for_all_replicas: bool, origin: Origin = Origin.CLIENT
+        self,
+        data: memoryview,
+        now_ms: int,
+        *,
+        for_all_replicas: bool,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendedRecords | AppendRefused:
         """Validate, assign offsets and write; `data` is patched in place."""
         role = self._role
@@ -162,7 +167,7 @@ class Partition:
             return AppendRefused(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if for_all_replicas and not self._has_enough_replicas():
             return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
-        if origin is Origin.COORDINATOR:
+        if origin is AppendOrigin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
         else:
             accepted = validation.validate(data, self._rules, now_ms)

@@ -11,7 +11,7 @@ from riverlog.records.record import Record
 from riverlog.records.rules import Accepted
 from riverlog.storage.cleaning.cleaning import Bounds, Cleaning
 from riverlog.storage.cleaning.plan import examine
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from tests.storage.logs import START_MS, ManualClock, accept, append, marker, read_all, slice_bytes
 
@@ -57,7 +57,7 @@ def put(log: Log, *pairs: KeyedValue, **options: object) -> int:
 
 
 def end_transaction(log: Log, producer_id: int, *, commit: bool, epoch: int = 0) -> None:
-    append(log, marker(producer_id, commit=commit, epoch=epoch), origin=Origin.COORDINATOR)
+    append(log, marker(producer_id, commit=commit, epoch=epoch), origin=AppendOrigin.COORDINATOR)
     log.state.set_high_watermark(log.log_end_offset)
 
 

@@ -10,7 +10,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import CorruptLogError, StorageError
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, begin_cleaning, headers, keyed
@@ -69,7 +69,7 @@ class TableLife:
         commit = number % 2 == 0
         if not commit:
             self.aborted.update(offset for offset, _, _ in self.written[-2:])
-        append(log, marker(2, commit=commit, timestamp_ms=self.clock.now_ms), origin=Origin.COORDINATOR)
+        append(log, marker(2, commit=commit, timestamp_ms=self.clock.now_ms), origin=AppendOrigin.COORDINATOR)
 
     def _send(self, log: Log, key: bytes, value: bytes | None, *, sequence: int | None = None) -> None:
         offset = log.log_end_offset

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from riverlog.records.compression import Codec
 from riverlog.storage.cleaning.cleaning import Bounds
 from riverlog.storage.inspect import Finding, verify
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, begin_cleaning, headers, keyed, table
@@ -76,7 +76,7 @@ class CompactionModel(RuleBasedStateMachine):
     def end(self, number: int, commit: bool) -> None:
         producer_id = sorted(self.open)[number % len(self.open)]
         end = marker(producer_id, commit=commit, timestamp_ms=self.clock.now_ms)
-        append(self.log, end, origin=Origin.COORDINATOR)
+        append(self.log, end, origin=AppendOrigin.COORDINATOR)
         offsets = self.open.pop(producer_id)
         if not commit:
             self.aborted.update(offsets)

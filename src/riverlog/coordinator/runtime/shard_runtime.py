@@ -38,7 +38,7 @@ from riverlog.records.builder import ControlType, build_batch, build_control_bat
 from riverlog.records.compression import Codec
 from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
 from riverlog.replication.roles import Leader
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -230,7 +230,7 @@ class ShardRuntime(Generic[S]):
 
     def _write(self, batch: bytes, now_ms: int) -> AppendedRecords | ErrorCode:
         outcome = self.partition.append(
-            memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=Origin.COORDINATOR
+            memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=AppendOrigin.COORDINATOR
         )
         if isinstance(outcome, AppendRefused):
             _logger.warning(

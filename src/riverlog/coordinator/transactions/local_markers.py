@@ -18,7 +18,7 @@ from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.records.builder import ControlType, build_control_batch
 from riverlog.replication.partition import AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.storage.log.appends import Origin
+from riverlog.storage.log.appends import AppendOrigin
 
 
 class OffsetMarkers(Protocol):
@@ -68,7 +68,7 @@ class LocalMarkerWriter:
             coordinator_epoch=marker.coordinator_epoch,
         )
         outcome = partition.append(
-            memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=Origin.COORDINATOR
+            memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=AppendOrigin.COORDINATOR
         )
         if isinstance(outcome, AppendRefused):
             return _settled(outcome.error)

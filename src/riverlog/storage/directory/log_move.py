@@ -16,7 +16,7 @@ from riverlog.model.ids import TopicPartition
 from riverlog.records import batch as batches
 from riverlog.records.rules import Accepted
 from riverlog.storage.directory.log_directory import LogDirectory
-from riverlog.storage.log.appends import OffsetOutOfRange, Origin, Refused
+from riverlog.storage.log.appends import AppendOrigin, OffsetOutOfRange, Refused
 from riverlog.storage.log.log import Log
 
 PIECE_BYTES: Final = 256 * 1024
@@ -81,7 +81,7 @@ class LogMove:
             sum(header.record_count for _, header in found),
             max(header.max_timestamp_ms for _, header in found),
         )
-        outcome = future.append(accepted, leader_epoch=0, origin=Origin.REPLICATION)
+        outcome = future.append(accepted, leader_epoch=0, origin=AppendOrigin.REPLICATION)
         if isinstance(outcome, Refused):
             raise StorageError(f"{self.topic_partition} cannot be copied: {outcome.message}")
 

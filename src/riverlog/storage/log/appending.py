@@ -14,9 +14,9 @@ from riverlog.records.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, BatchHead
 from riverlog.records.rules import Accepted
 from riverlog.storage.log.appends import (
     Appended,
+    AppendOrigin,
     AppendOutcome,
     Duplicate,
-    Origin,
     PlacedBatch,
     Refused,
     split_by_segment,
@@ -36,14 +36,14 @@ class LogAppending:
     _gate: LogGate
     _clock: Clock
 
-    def append(self, accepted: Accepted, leader_epoch: int, origin: Origin) -> AppendOutcome:
+    def append(self, accepted: Accepted, leader_epoch: int, origin: AppendOrigin) -> AppendOutcome:
         """Write validated batches. Raises `DiskFullError` (nothing was written) or `StorageError`.
 
         A replica stores what its leader took, over as many segments as it takes; where the disk is full in
         between, the segments that were filled stay.
         """
-        data, is_leader = accepted.data, origin is not Origin.REPLICATION
-        if origin is Origin.CLIENT and len(accepted.batches) == 1:
+        data, is_leader = accepted.data, origin is not AppendOrigin.REPLICATION
+        if origin is AppendOrigin.CLIENT and len(accepted.batches) == 1:
             return self.append_single(data, accepted.batches[0][1], leader_epoch)
         self._gate.require_open()
         if is_leader and len(data) > self._state.config.segment_bytes:
@@ -85,7 +85,7 @@ class LogAppending:
         _, size_bytes, _, _, _, attributes, offset_delta, _, timestamp_ms, producer_id, _, _, _ = header
         if size_bytes > state.config.segment_bytes:
             return self._too_large(size_bytes)
-        if producer_id >= 0 and (answer := self._judge(header, None, Origin.CLIENT)) is not None:
+        if producer_id >= 0 and (answer := self._judge(header, None, AppendOrigin.CLIENT)) is not None:
             return answer
         base_offset = None
         if may_fit_headroom:
@@ -138,12 +138,12 @@ class LogAppending:
         )
 
     def _judge(
-        self, header: BatchHeader, marker: EndMarker | None, origin: Origin
+        self, header: BatchHeader, marker: EndMarker | None, origin: AppendOrigin
     ) -> Duplicate | Refused | None:
         producers = self._state.producers
-        if origin is Origin.CLIENT and (written := producers.decide_duplicate(header)) is not None:
+        if origin is AppendOrigin.CLIENT and (written := producers.decide_duplicate(header)) is not None:
             return Duplicate(written.first_offset, written.last_offset, written.timestamp_ms)
-        refusal = producers.decide(header, marker, check_sequence=origin is Origin.CLIENT)
+        refusal = producers.decide(header, marker, check_sequence=origin is AppendOrigin.CLIENT)
         return Refused(refusal.error, refusal.message) if refusal is not None else None
 
     def _write_replicated(self, data: memoryview, position: int, placed: list[PlacedBatch]) -> None:

@@ -39,7 +39,7 @@ def split_by_segment(placed: list[PlacedBatch], segment_bytes: int) -> list[list
     return runs
 
 
-class Origin(Enum):
+class AppendOrigin(Enum):
     """What is checked: a client's sequences, a coordinator's epochs, of a leader's batches only the order."""
 
     CLIENT = "client"

@@ -13,7 +13,7 @@ from riverlog.storage.files.partition_metadata import agree_on_topic_id
 from riverlog.storage.files.transaction_index import AbortedTransaction
 from riverlog.storage.log import aborted, timestamps
 from riverlog.storage.log.appending import LogAppending
-from riverlog.storage.log.appends import AppendOutcome, OffsetOutOfRange, Origin
+from riverlog.storage.log.appends import AppendOrigin, AppendOutcome, OffsetOutOfRange
 from riverlog.storage.log.cutting import LogCutting
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 from riverlog.storage.log.loading import LogLoader
@@ -115,7 +115,7 @@ class Log:
         return self._gate.is_open
 
     def append(
-        self, accepted: Accepted, *, leader_epoch: int, origin: Origin = Origin.CLIENT
+        self, accepted: Accepted, *, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> AppendOutcome:
         """See `LogAppending.append`."""
         return self.appending.append(accepted, leader_epoch, origin)
