@@ -5,11 +5,11 @@ import pytest
 from riverlog.coordinator.groups.classic import protocols as classic_protocols
 from riverlog.coordinator.groups.classic.joining import NEWCOMER_TIMEOUT_MS
 from riverlog.coordinator.groups.classic.requests import (
+    ClassicSessionTimer,
     Joined,
     Leaver,
     MemberProtocol,
     Protocols,
-    SessionTimer,
     Synced,
 )
 from riverlog.coordinator.groups.classic.states import State
@@ -250,7 +250,7 @@ def test_a_static_member_comes_back_without_a_rebalance_and_its_former_self_is_f
     assert driver.group.refuse_commit(Claim(old, "i", 1)) is ErrorCode.FENCED_INSTANCE_ID
     assert driver.group.refuse_commit(Claim(back.member_id, "i", 1)) is None
     assert driver.sync(back.member_id, 1, instance_id="i").assignment == b"s"
-    assert SessionTimer(GROUP, old) not in driver.timers
+    assert ClassicSessionTimer(GROUP, old) not in driver.timers
     driver.load()
     assert back.member_id in driver.group.members
 

@@ -10,14 +10,14 @@ import pytest
 
 from riverlog.coordinator.groups import classic
 from riverlog.coordinator.groups.classic.requests import (
+    ClassicSessionTimer,
+    ClassicSyncTimer,
     Joined,
     JoinTimer,
     Leaver,
     MemberProtocol,
     Protocols,
-    SessionTimer,
     Synced,
-    SyncTimer,
 )
 from riverlog.coordinator.groups.classic.states import TABLE, ClassicEvent, ClassicRule, State
 from riverlog.coordinator.groups.kinds import Claim
@@ -167,7 +167,7 @@ class Scene:
         answer = self.driver.answers.get(number)
         return answer if isinstance(answer, Synced) else None
 
-    def ring(self, key: SessionTimer | JoinTimer | SyncTimer) -> None:
+    def ring(self, key: ClassicSessionTimer | JoinTimer | ClassicSyncTimer) -> None:
         effects = self.driver.groups.on_timer(key, self.driver.now_ms)
         assert effects is not None
         self.driver.carry_out(effects)
@@ -239,7 +239,7 @@ _DOING: dict[ClassicEvent | Elsewhere, Callable[[Scene], ErrorCode | Joined | Sy
     ClassicEvent.SYNC_LEADER: lambda scene: scene.sync(scene.leader),
     ClassicEvent.HEARTBEAT: lambda scene: scene.driver.beat(scene.follower, scene.generation),
     ClassicEvent.MEMBER_GONE: lambda scene: scene.leave(),
-    Elsewhere.PENDING_GONE: lambda scene: scene.ring(SessionTimer(GROUP, scene.pending)),
+    Elsewhere.PENDING_GONE: lambda scene: scene.ring(ClassicSessionTimer(GROUP, scene.pending)),
     Elsewhere.ALL_JOINED: lambda scene: scene.all_joined(),
     Elsewhere.NO_MEMBER_LEFT: lambda scene: scene.no_member_left(),
     ClassicEvent.SYNC_TIME_OUT: lambda scene: _sync_time_out(scene),
@@ -258,7 +258,7 @@ def _sync_time_out(scene: Scene) -> None:
     if scene.state is State.STABLE:
         # The follower of the next generation is silent; the leader has handed in.
         scene.driver.group.unsynced.add(scene.follower)
-    scene.ring(SyncTimer(GROUP))
+    scene.ring(ClassicSyncTimer(GROUP))
 
 
 PAIRS: list[tuple[State, ClassicEvent | Elsewhere, ClassicRule]] = [

@@ -8,7 +8,7 @@ they run ahead of it; what a crash loses of that, the members repeat. No decisio
 from riverlog.coordinator.groups.classic import protocols as classic_protocols
 from riverlog.coordinator.groups.classic.member import Member, member_from
 from riverlog.coordinator.groups.classic.records import StoredGroup, tombstone_of
-from riverlog.coordinator.groups.classic.requests import MemberProtocol, Protocols, SessionTimer
+from riverlog.coordinator.groups.classic.requests import ClassicSessionTimer, MemberProtocol, Protocols
 from riverlog.coordinator.groups.classic.states import ClassicEvent, State, rule
 from riverlog.coordinator.groups.kinds import Claim, Listed
 from riverlog.coordinator.runtime.effects import NOTHING, CoordinatorRecord, Effects, SetTimer
@@ -119,7 +119,7 @@ class ClassicGroup:
         )
 
     def session_timer(self, member: Member) -> SetTimer:
-        return SetTimer(SessionTimer(self.group_id, member.member_id), member.session_timeout_ms)
+        return SetTimer(ClassicSessionTimer(self.group_id, member.member_id), member.session_timeout_ms)
 
     def apply_stored(self, stored: StoredGroup) -> None:
         """Take a record over: one of the past when loading, or the one that was decided just now."""

@@ -17,14 +17,14 @@ from riverlog.coordinator.groups.classic.rebalance import Emptied
 from riverlog.coordinator.groups.classic.records import StoredGroup, record_of, stored_from
 from riverlog.coordinator.groups.classic.requests import (
     Beat,
+    ClassicSessionTimer,
+    ClassicSyncTimer,
     Joined,
     Joining,
     JoinTimer,
     Leaver,
-    SessionTimer,
     Synced,
     Syncing,
-    SyncTimer,
     Verdicts,
 )
 from riverlog.coordinator.groups.classic.states import ClassicEvent, State, rule
@@ -206,18 +206,18 @@ class ClassicGroups:
                 return rebalance.decide_not_emptied(group)
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects | None:
-        if not isinstance(key, SessionTimer | JoinTimer | SyncTimer):
+        if not isinstance(key, ClassicSessionTimer | JoinTimer | ClassicSyncTimer):
             return None
         group = self._groups.get(key.group_id)
         if group is None:
             return NOTHING
         delay_ms = self._rules.initial_delay_ms
         match key:
-            case SessionTimer(member_id=member_id):
+            case ClassicSessionTimer(member_id=member_id):
                 return leaving.decide_session_end(group, member_id, delay_ms, now_ms)
             case JoinTimer():
                 return rebalance.decide_join_time_out(group, delay_ms, now_ms)
-            case SyncTimer():
+            case ClassicSyncTimer():
                 return leaving.decide_sync_time_out(group, delay_ms, now_ms)
 
     def on_image(self, delta: ImageDelta, now_ms: int) -> Effects:

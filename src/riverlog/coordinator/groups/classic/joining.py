@@ -17,9 +17,9 @@ from riverlog.coordinator.groups.classic.records import StoredGroup, record_of
 from riverlog.coordinator.groups.classic.requests import (
     ID_REQUIRED_SINCE,
     SKIP_ASSIGNMENT_SINCE,
+    ClassicSessionTimer,
     Joined,
     Joining,
-    SessionTimer,
 )
 from riverlog.coordinator.groups.classic.states import ClassicEvent, State, rule
 from riverlog.coordinator.runtime.effects import CancelTimer, Effects, Reply, SetTimer, Token, reply
@@ -79,7 +79,9 @@ def _decide_newcomer(
         if request.version < ID_REQUIRED_SINCE:
             return _add(group, token, request, request.new_member_id, rules, now_ms)
         group.pending.add(request.new_member_id)
-        timer = SetTimer(SessionTimer(group.group_id, request.new_member_id), request.session_timeout_ms)
+        timer = SetTimer(
+            ClassicSessionTimer(group.group_id, request.new_member_id), request.session_timeout_ms
+        )
         refusal = Joined(request.new_member_id, ErrorCode.MEMBER_ID_REQUIRED)
         return Effects(replies=(Reply(token, refusal),), timers=(timer,))
     owner = group.instances.get(request.instance_id)
@@ -102,7 +104,7 @@ def _add(
     if group.state is State.PREPARING_REBALANCE and group.came_from is State.EMPTY:
         group.has_newcomers = True
     group.add(member, request.protocol_type)
-    timer = SetTimer(SessionTimer(group.group_id, member_id), NEWCOMER_TIMEOUT_MS)
+    timer = SetTimer(ClassicSessionTimer(group.group_id, member_id), NEWCOMER_TIMEOUT_MS)
     return Effects(timers=(timer,)) + decide_rebalance(group, rules.initial_delay_ms, now_ms)
 
 
@@ -145,7 +147,7 @@ def _decide_replacement(
     old_id = member.member_id
     fenced = Effects(
         replies=refused(member, ErrorCode.FENCED_INSTANCE_ID, old_id),
-        timers=(CancelTimer(SessionTimer(group.group_id, old_id)),),
+        timers=(CancelTimer(ClassicSessionTimer(group.group_id, old_id)),),
     )
     group.rename(member, request.new_member_id)
     member.take_over(request)
@@ -196,7 +198,7 @@ def _decide_silent_replacement(
         is_assigned=was_leader and knows_skipping,
     )
     timers = (
-        CancelTimer(SessionTimer(group.group_id, member.member_id)),
-        SetTimer(SessionTimer(group.group_id, new_id), request.session_timeout_ms),
+        CancelTimer(ClassicSessionTimer(group.group_id, member.member_id)),
+        SetTimer(ClassicSessionTimer(group.group_id, new_id), request.session_timeout_ms),
     )
     return Effects((record_of(group.group_id, stored),), (Reply(token, answer),), timers)

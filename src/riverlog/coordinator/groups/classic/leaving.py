@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.rebalance import decide_if_joined, decide_rebalance, decide_removal
-from riverlog.coordinator.groups.classic.requests import Leaver, SessionTimer, Verdicts
+from riverlog.coordinator.groups.classic.requests import ClassicSessionTimer, Leaver, Verdicts
 from riverlog.coordinator.groups.classic.states import ClassicEvent, State, rule
 from riverlog.coordinator.runtime.effects import NOTHING, CancelTimer, Effects, Reply, Token
 from riverlog.coordinator.runtime.rules import Goto, Ignore
@@ -40,7 +40,7 @@ def _decide_one(group: ClassicGroup, leaver: Leaver) -> tuple[ErrorCode, Effects
         return ErrorCode.NONE, decide_removal(group, owner)
     if member_id in group.pending and instance_id is None:
         group.pending.discard(member_id)
-        return ErrorCode.NONE, Effects(timers=(CancelTimer(SessionTimer(group.group_id, member_id)),))
+        return ErrorCode.NONE, Effects(timers=(CancelTimer(ClassicSessionTimer(group.group_id, member_id)),))
     refusal = group.refuse_member(member_id, instance_id)
     if refusal is not None:
         return refusal, NOTHING

@@ -11,7 +11,13 @@ from riverlog.coordinator.groups.classic import protocols as classic_protocols
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.member import Member
 from riverlog.coordinator.groups.classic.records import StoredGroup, record_of
-from riverlog.coordinator.groups.classic.requests import Joined, JoinTimer, SessionTimer, Synced, SyncTimer
+from riverlog.coordinator.groups.classic.requests import (
+    ClassicSessionTimer,
+    ClassicSyncTimer,
+    Joined,
+    JoinTimer,
+    Synced,
+)
 from riverlog.coordinator.groups.classic.states import State
 from riverlog.coordinator.runtime.effects import NOTHING, CancelTimer, Effects, Reply, SetTimer, Token
 from riverlog.model.errors import ErrorCode
@@ -24,7 +30,7 @@ def decide_rebalance(group: ClassicGroup, initial_delay_ms: int, now_ms: int) ->
     if group.state is State.PREPARING_REBALANCE:
         return decide_if_joined(group, now_ms)
     is_first = group.state is State.EMPTY
-    begun = _release_syncing(group) + Effects(timers=(CancelTimer(SyncTimer(group.group_id)),))
+    begun = _release_syncing(group) + Effects(timers=(CancelTimer(ClassicSyncTimer(group.group_id)),))
     group.unsynced.clear()
     group.enter(State.PREPARING_REBALANCE, now_ms)
     if not is_first:
@@ -78,7 +84,8 @@ def decide_generation(group: ClassicGroup, now_ms: int) -> Effects:
     late = [each for each in group.members.values() if each.joining is None and each.instance_id is None]
     dropped = Effects(
         timers=tuple(
-            CancelTimer(SessionTimer(group.group_id, group.remove(each.member_id).member_id)) for each in late
+            CancelTimer(ClassicSessionTimer(group.group_id, group.remove(each.member_id).member_id))
+            for each in late
         )
     )
     if not group.members:
@@ -123,7 +130,7 @@ def _decide_completing(group: ClassicGroup, now_ms: int) -> Effects:
     replies: list[Reply] = []
     timers: list[SetTimer | CancelTimer] = [
         CancelTimer(JoinTimer(group.group_id)),
-        SetTimer(SyncTimer(group.group_id), group.rebalance_timeout_ms),
+        SetTimer(ClassicSyncTimer(group.group_id), group.rebalance_timeout_ms),
     ]
     for member in group.members.values():
         if member.joining is not None:
@@ -168,7 +175,7 @@ def decide_removal(group: ClassicGroup, member_id: str) -> Effects:
     member = group.remove(member_id)
     return Effects(
         replies=refused(member, ErrorCode.UNKNOWN_MEMBER_ID, ""),
-        timers=(CancelTimer(SessionTimer(group.group_id, member_id)),),
+        timers=(CancelTimer(ClassicSessionTimer(group.group_id, member_id)),),
     )
 
 

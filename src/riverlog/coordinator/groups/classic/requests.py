@@ -96,7 +96,7 @@ Verdicts = tuple[ErrorCode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTimer:
+class ClassicSessionTimer:
     """A member, or a client that was given an id and should come back with it, was silent."""
 
     group_id: str
@@ -111,7 +111,7 @@ class JoinTimer:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncTimer:
+class ClassicSyncTimer:
     """Members that have joined had long enough to ask for their assignment."""
 
     group_id: str

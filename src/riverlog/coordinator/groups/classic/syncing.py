@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.rebalance import decide_rebalance
 from riverlog.coordinator.groups.classic.records import StoredGroup, record_of
-from riverlog.coordinator.groups.classic.requests import Beat, Synced, Syncing, SyncTimer
+from riverlog.coordinator.groups.classic.requests import Beat, ClassicSyncTimer, Synced, Syncing
 from riverlog.coordinator.groups.classic.states import ClassicEvent, State, rule
 from riverlog.coordinator.runtime.effects import (
     NOTHING,
@@ -69,7 +69,7 @@ def _refuse(group: ClassicGroup, request: Syncing) -> ErrorCode | None:
 
 def _synced_timers(group: ClassicGroup, member_id: str) -> tuple[CancelTimer, ...]:
     group.unsynced.discard(member_id)
-    return () if group.unsynced else (CancelTimer(SyncTimer(group.group_id)),)
+    return () if group.unsynced else (CancelTimer(ClassicSyncTimer(group.group_id)),)
 
 
 def _synced(group: ClassicGroup, assignment: bytes) -> Synced:
