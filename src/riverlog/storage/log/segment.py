@@ -12,6 +12,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DiskFile, ReadableBuffer
 from riverlog.model.errors import DamagedLogError, DiskFullError
+from riverlog.model.named_tuples import maker_of
 from riverlog.records.batch import BatchHeader
 from riverlog.storage.disk.open_files import Files
 from riverlog.storage.files.index_files import OffsetIndex, TimeIndex
@@ -31,6 +32,9 @@ class Headroom(NamedTuple):
     newest_ms: int
     last_offset: int
     leader_epoch: int
+
+
+_headroom: Final = maker_of(Headroom)
 
 
 class Segment(SegmentLookup):
@@ -130,18 +134,22 @@ class Segment(SegmentLookup):
 
     def renew_headroom(self, config: LogConfig, leader_epoch: int) -> None:
         """After a batch of this epoch. None while every batch must be looked at more closely."""
-        first_ms = self.first_timestamp_ms
-        if first_ms is None or first_ms < 0 or self._has_new_entry:
+        first_ms, size_bytes = self.first_timestamp_ms, self.size_bytes
+        next_entry_bytes = self._indexed_bytes + config.index_interval_bytes
+        if first_ms is None or first_ms < 0 or next_entry_bytes <= size_bytes:
             return
         if config.segment_jitter_ms or config.flush_messages is not None:
             return
-        end_bytes = min(
-            config.segment_bytes,
-            self._indexed_bytes + config.index_interval_bytes,
-            self.size_bytes + _HEADROOM_BYTES_MAX,
-        )
+        if self._has_new_entry and self._is_index_full(config):
+            return
+        end_bytes = min(config.segment_bytes, next_entry_bytes, size_bytes + _HEADROOM_BYTES_MAX)
         last_offset = self.base_offset + RELATIVE_OFFSET_MAX
-        self.headroom = Headroom(end_bytes, first_ms + config.roll_ms, last_offset, leader_epoch)
+        self.headroom = _headroom((end_bytes, first_ms + config.roll_ms, last_offset, leader_epoch))
+
+    def look_closer(self) -> None:
+        """At the next batch: the config has changed, so that there may be no room for it."""
+        self.headroom = None
+        self._has_new_entry = True
 
     def account_for(self, header: BatchHeader, last_offset: int, index_interval_bytes: int) -> None:
         """Account for a batch that is in the file at `size_bytes` and ends at `last_offset`."""

@@ -64,7 +64,7 @@ class LogState:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
-        self.segments.active.headroom = None
+        self.segments.active.look_closer()
 
     def expire_producers(self, now_ms: int) -> int:
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
