@@ -8,9 +8,10 @@ _RUN_S = 280
 _SUMMARY = re.compile(r"^(\d+) seeds, 0 failed; (\d+) client operations")
 
 
-def operations_of(first: int, last: int) -> int:
+def operations_of(first: int, last: int, profile: str = "standard") -> int:
     """How many operations the clients of these seeds completed. Fails where a promise is broken."""
-    simulate = [sys.executable, "-m", "riverlog.testing.simulation", "run", "--quick", "--seeds"]
+    simulate = [sys.executable, "-m", "riverlog.testing.simulation", "run", "--quick"]
+    simulate += ["--profile", profile, "--seeds"]
     done = subprocess.run(
         [*simulate, f"{first}-{last}"], capture_output=True, text=True, check=False, timeout=_RUN_S
     )

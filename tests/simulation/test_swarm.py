@@ -21,6 +21,29 @@ def test_no_promise_is_broken(first: int, last: int) -> None:
     assert operations_of(first, last) >= 600 * (last - first + 1)
 
 
+def test_a_healthy_core_makes_progress_while_others_are_cut_off_for_ever() -> None:
+    assert operations_of(0, 4, "liveness") >= 600 * 5
+
+
+def test_no_promise_is_broken_by_three_nodes_on_one_ensemble() -> None:
+    """36: the controller began to elect leaders while it stopped."""
+    assert operations_of(32, 39, "cluster") >= 600 * 8
+
+
+def test_a_fault_of_a_cluster_is_refused_where_there_is_one_node() -> None:
+    case = json.loads(draw(1).to_json())
+    case["faults"] = [{"at_s": 1, "fault": "cut_store", "for_s": 1, "way": "both"}]
+    with pytest.raises(ScheduleError, match="cut_store needs several nodes"):
+        from_json(json.dumps(case))
+
+
+def test_a_fault_of_a_node_that_is_not_there_is_refused() -> None:
+    case = json.loads(draw(1, "cluster").to_json())
+    case["faults"] = [{"at_s": 1, "fault": "cold", "node": 3}]
+    with pytest.raises(ScheduleError, match="no node 3"):
+        from_json(json.dumps(case))
+
+
 def test_a_case_is_the_same_after_a_way_through_json() -> None:
     case = draw(3)
     assert from_json(case.to_json()) == case

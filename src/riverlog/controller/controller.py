@@ -68,6 +68,7 @@ class Controller:
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()
         self._again: asyncio.TimerHandle | None = None
+        self._is_closing = False
 
     @property
     def is_active(self) -> bool:
@@ -81,7 +82,8 @@ class Controller:
         self._settle_soon()
 
     async def close(self) -> None:
-        """Wait for what has been begun."""
+        """Wait for what has been begun; nothing more is."""
+        self._is_closing = True
         if self._again is not None:
             self._again.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -161,7 +163,7 @@ class Controller:
             self._settle_soon()
 
     def _settle_soon(self) -> None:
-        if self.is_active:
+        if self.is_active and not self._is_closing:
             self._begin(self._settle())
 
     async def _settle(self) -> None:

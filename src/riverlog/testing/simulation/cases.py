@@ -15,7 +15,9 @@ from riverlog.testing.simulation.faults import ScheduleError
 VERSION: Final = 1
 FORM_S: Final = 5.0
 OPERATIONS_MIN: Final = 600
-PROFILES: Final = ("standard",)
+PROFILES: Final = ("standard", "liveness", "cluster")
+"""One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble."""
+CLUSTER_NODES: Final = 3
 
 _WAYS: Final = ("to", "from", "both")
 _EVERYTHING_BUT_DISK: Final = (
@@ -50,6 +52,7 @@ class Case:
     links: dict[str, float] = field(default_factory=dict)
     clients: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
+    nodes: int = 1
     operations_min: int = 0
     """How many operations the clients complete at least."""
     version: int = VERSION
@@ -78,8 +81,14 @@ def from_json(text: str) -> Case:
 def check(case: Case) -> None:
     if case.profile not in PROFILES:
         raise ScheduleError(f"unknown profile {case.profile!r}; the profiles are {', '.join(PROFILES)}")
+    if case.nodes < 1:
+        raise ScheduleError(f"a case has nodes, not {case.nodes}")
     for fault in case.faults:
         faults.check(fault)
+        if case.nodes == 1 and fault["fault"] in faults.OF_A_CLUSTER:
+            raise ScheduleError(f"the fault {fault['fault']} needs several nodes")
+        if not 0 <= fault.get("node", 0) < case.nodes:
+            raise ScheduleError(f"the case has no node {fault['node']}")
         if fault["at_s"] > case.chaos_s:
             raise ScheduleError(f"the fault at {fault['at_s']} s is after the chaos of {case.chaos_s} s")
 
@@ -92,6 +101,9 @@ def draw(seed: int, profile: str = "standard") -> Case:
     kinds = chance.sample(_EVERYTHING_BUT_DISK, chance.randint(3, 8)) + chance.sample(
         _DISK, chance.randint(0, 3)
     )
+    is_cluster = profile == "cluster"
+    if is_cluster:
+        kinds += chance.sample(faults.OF_A_CLUSTER, chance.randint(2, 4))
     count = chance.randint(5, 25)
     hosts = [each["name"] for each in clients]
     drawn = [
@@ -101,6 +113,10 @@ def draw(seed: int, profile: str = "standard") -> Case:
         }
         for _ in range(count)
     ]
+    if is_cluster:
+        drawn = [{**each, "node": chance.randrange(CLUSTER_NODES)} for each in drawn]
+    if profile == "liveness":
+        drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
     case = Case(
         seed,
         profile,
@@ -109,6 +125,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         _draw_links(chance),
         clients,
         sorted(drawn, key=lambda each: each["at_s"]),
+        CLUSTER_NODES if is_cluster else 1,
         OPERATIONS_MIN,
     )
     check(case)
@@ -190,5 +207,17 @@ def _draw_fault(chance: random.Random, kind: str, hosts: list[str]) -> dict[str,
         "ms": chance.choice([-3_600_000, -5000, 5000, 60_000, 3_600_000]),
         "rate": chance.choice([0.99, 1.0, 1.01]),
     }
+    if kind in faults.OF_A_CLUSTER:
+        values["count"] = chance.randint(1, 3)
     _, needs = faults.FAULTS[kind]
     return {"fault": kind, **{each: values[each] for each in needs}}
+
+
+def _draw_lasting(chance: random.Random, chaos_s: float, hosts: list[str]) -> list[dict[str, Any]]:
+    """Up to half of the clients are cut off or stopped for good; what is left is the healthy core."""
+    outside = chance.sample(hosts, chance.randint(1, len(hosts) // 2))
+    split = chance.randint(0, len(outside))
+    at_s = [round(chance.uniform(0, chaos_s * 0.9), 3) for _ in range(2)]
+    cut = {"fault": "cut", "for_s": 0.0, "hosts": outside[:split], "way": chance.choice(_WAYS), "lasts": True}
+    stopped = {"fault": "stopped_client", "for_s": 0.0, "hosts": outside[split:], "lasts": True}
+    return [{"at_s": at, **fault} for at, fault in zip(at_s, (cut, stopped), strict=True) if fault["hosts"]]

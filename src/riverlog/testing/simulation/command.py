@@ -89,7 +89,7 @@ def _run_many(given: argparse.Namespace) -> int:
 
     summary = run_seeds(given.seeds, given.profile, given.jobs, tell)
     sys.stdout.write(report(summary))
-    missing = [] if given.quick else summary.never_happened()
+    missing = [] if given.quick else summary.never_happened(given.profile)
     if missing:
         sys.stdout.write(f"never happened, so this proves nothing about it: {', '.join(missing)}\n")
     return 1 if summary.failed or missing else 0

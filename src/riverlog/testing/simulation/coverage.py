@@ -1,10 +1,11 @@
 """What a run has come across, counted, so that a profile in which something never happens is noticed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from riverlog.testing.simulation.nodes import SimulatedNode
+from riverlog.testing.simulation.ensembles import SharedEnsemble
+from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 from riverlog.testing.simulation.world import World
 
@@ -27,9 +28,14 @@ MUST_HAPPEN: Final = (
 """Besides every fault that the profile draws."""
 
 
+MUST_HAPPEN_IN_A_CLUSTER: Final = ("sessions expired", "partitions without a leader")
+
+
 class Coverage:
-    def __init__(self, world: World, node: SimulatedNode) -> None:
-        self._world, self._node = world, node
+    def __init__(
+        self, world: World, nodes: Sequence[SimulatedNode], ensemble: SharedEnsemble | None = None
+    ) -> None:
+        self._world, self._nodes, self._ensemble = world, nodes, ensemble
         self._faults: Counter[str] = Counter()
 
     def note_fault(self, fault: Mapping[str, Any]) -> None:
@@ -37,24 +43,23 @@ class Coverage:
 
     def check_quiet(self) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14)."""
-        parts = self._node.node
-        if parts is None:
-            return
-        for partition in parts.replicas:
-            log = partition.log
-            if log.is_online and log.last_stable_offset < log.high_watermark:
-                bounds = f"{log.last_stable_offset} of {log.high_watermark}"
-                raise Violation("I14", f"{partition.topic_partition}: a transaction stays open at {bounds}")
+        for node in self._nodes:
+            if node.node is not None:
+                _check_quiet(node.node)
 
     def totals(self) -> "Counter[str]":
-        counts, losses = self._world.counts, self._node.disk.losses
+        counts = self._world.counts
+        losses = [node.disk.losses for node in self._nodes]
         totals = Counter(self._faults)
+        if self._ensemble is not None:
+            totals["sessions expired"] = self._ensemble.expired
+            totals["partitions without a leader"] = counts["no leader"]
         totals.update(
             {
-                "unsynced bytes lost": losses.lost_bytes,
-                "torn writes": losses.torn_writes,
-                "names lost": losses.lost_names,
-                "cold reads": self._node.disk.cold_reads,
+                "unsynced bytes lost": sum(each.lost_bytes for each in losses),
+                "torn writes": sum(each.torn_writes for each in losses),
+                "names lost": sum(each.lost_names for each in losses),
+                "cold reads": sum(node.disk.cold_reads for node in self._nodes),
                 "batches acknowledged": counts["produce acknowledged"],
                 "repetitions acknowledged": counts["produce acknowledged again"],
                 "transactions committed": counts["transaction committed"],
@@ -65,8 +70,16 @@ class Coverage:
                 + counts["consumer member committed an offset"],
                 "records deleted": counts["admin deleted records"],
                 "topics deleted": counts["admin deleted a topic"],
-                "starts": self._node.starts,
+                "starts": sum(node.starts for node in self._nodes),
                 "rebalances cut off": counts["classic member disconnected"],
             }
         )
         return totals
+
+
+def _check_quiet(parts: ObservedNode) -> None:
+    for partition in parts.replicas:
+        log = partition.log
+        if log.is_online and log.last_stable_offset < log.high_watermark:
+            bounds = f"{log.last_stable_offset} of {log.high_watermark}"
+            raise Violation("I14", f"{partition.topic_partition}: a transaction stays open at {bounds}")

@@ -5,9 +5,11 @@ A name that is not here, or a fault without what it needs, is a `ScheduleError`.
 """
 
 import errno
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
 from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.world import World
 
@@ -23,13 +25,16 @@ class Scene(Protocol):
 
     world: World
     node: SimulatedNode
+    """The one that the fault is about."""
+    ensemble: SharedEnsemble | None
+    """Where there are several nodes."""
 
     def later(self, after_s: float, undo: Callable[[], None]) -> None:
         """After a while, or when everything heals."""
         ...
 
-    def bring_up(self, after_s: float) -> None:
-        """Have the node started again."""
+    def bring_up(self, node: SimulatedNode, after_s: float) -> None:
+        """Have it started again."""
         ...
 
     def restart_client(self, name: str) -> None: ...
@@ -40,18 +45,18 @@ Apply = Callable[[Scene, Mapping[str, Any]], None]
 
 def _kill(scene: Scene, given: Mapping[str, Any]) -> None:
     scene.node.kill()
-    scene.bring_up(given["for_s"])
+    scene.bring_up(scene.node, given["for_s"])
 
 
 def _power_cut(scene: Scene, given: Mapping[str, Any]) -> None:
     scene.node.power_cut(given["chance"])
-    scene.bring_up(given["for_s"])
+    scene.bring_up(scene.node, given["for_s"])
 
 
 def _restart(scene: Scene, given: Mapping[str, Any]) -> None:
     if scene.node.state is State.SERVING:
         scene.node.stop()
-        scene.bring_up(given["for_s"])
+        scene.bring_up(scene.node, given["for_s"])
 
 
 def _pause(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -64,14 +69,52 @@ def _stall(scene: Scene, given: Mapping[str, Any]) -> None:
 
 def _cut(scene: Scene, given: Mapping[str, Any]) -> None:
     """`way`: to the broker, from it, or both."""
-    links, broker = scene.world.links, [scene.node.name]
     clients = [each for each in given["hosts"] if each in scene.world.clients]
+    _cut_off(scene, given, clients)
+
+
+def _cut_off(scene: Scene, given: Mapping[str, Any], hosts: list[str]) -> None:
+    links, broker = scene.world.links, [scene.node.name]
     if given["way"] in ("to", "both"):
-        links.cut(clients, broker)
-        scene.later(given["for_s"], lambda: links.heal(clients, broker))
+        links.cut(hosts, broker)
+        if not given.get("lasts"):
+            scene.later(given["for_s"], lambda: links.heal(hosts, broker))
     if given["way"] in ("from", "both"):
-        links.cut(broker, clients)
-        scene.later(given["for_s"], lambda: links.heal(broker, clients))
+        links.cut(broker, hosts)
+        if not given.get("lasts"):
+            scene.later(given["for_s"], lambda: links.heal(broker, hosts))
+
+
+def _cut_nodes(scene: Scene, given: Mapping[str, Any]) -> None:
+    """The node and the other ones, as far as they are not the same."""
+    _cut_off(scene, given, [name for name in scene.world.nodes if name != scene.node.name])
+
+
+def _cut_store(scene: Scene, given: Mapping[str, Any]) -> None:
+    _cut_off(scene, given, [HOST])
+
+
+def _expired_session(scene: Scene, given: Mapping[str, Any]) -> None:
+    """The ensemble gives the session up although its process is well; it hears of that soon."""
+    session, shared = scene.node.session, scene.ensemble
+    if session is not None and shared is not None:
+        shared.expired += 1
+        shared.ensemble.end(session)
+
+
+def _lost_answers(scene: Scene, given: Mapping[str, Any]) -> None:
+    """Writes take effect and nobody is told."""
+    scene.node.ensemble.lost_answers += given["count"]
+
+
+def _lost_requests(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.node.ensemble.lost_requests += given["count"]
+
+
+def _stale_reads(scene: Scene, given: Mapping[str, Any]) -> None:
+    """Sessions that have not called `sync` read an older state."""
+    scene.node.ensemble.fall_behind()
+    scene.later(given["for_s"], scene.node.ensemble.catch_up)
 
 
 def _reset(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -102,7 +145,8 @@ def _stopped_client(scene: Scene, given: Mapping[str, Any]) -> None:
     world = scene.world
     for name in given["hosts"]:
         if name in world.clients:
-            world.loop.hold(world.life_of(name), world.loop.now_s + given["for_s"], threads=True)
+            until_s = math.inf if given.get("lasts") else world.loop.now_s + given["for_s"]
+            world.loop.hold(world.life_of(name), until_s, threads=True)
 
 
 def _killed_client(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -114,14 +158,14 @@ def _killed_client(scene: Scene, given: Mapping[str, Any]) -> None:
 def _failing_disk(operation: str) -> Apply:
     def apply(scene: Scene, given: Mapping[str, Any]) -> None:
         """One operation fails; whoever watches over the broker replaces the disk and starts it again."""
-        disk = scene.node.disk
-        disk.fail(operation, errno.EIO, after=given["after"])  # type: ignore[arg-type]
+        node = scene.node
+        node.disk.fail(operation, errno.EIO, after=given["after"])  # type: ignore[arg-type]
 
         def end() -> None:
-            disk.mend()
-            if scene.node.state is not State.DOWN:
-                scene.node.kill()
-            scene.bring_up(0.5)
+            node.disk.mend()
+            if node.state is not State.DOWN:
+                node.kill()
+            scene.bring_up(node, 0.5)
 
         scene.later(given["for_s"], end)
 
@@ -227,8 +271,24 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "slow_store": (_slow_store, ("for_s", "delay_s")),
     "unwritable_store": (_unwritable_store, ("for_s",)),
     "late_watches": (_late_watches, ("for_s", "delay_s")),
+    "cut_nodes": (_cut_nodes, ("for_s", "way")),
+    "cut_store": (_cut_store, ("for_s", "way")),
+    "expired_session": (_expired_session, ()),
+    "lost_answers": (_lost_answers, ("count",)),
+    "lost_requests": (_lost_requests, ("count",)),
+    "stale_reads": (_stale_reads, ("for_s",)),
 }
-"""What each does, and what it has to be told."""
+"""What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
+`lasts` that a cut or a stopped client stays for ever."""
+
+OF_A_CLUSTER: Final = (
+    "cut_nodes",
+    "cut_store",
+    "expired_session",
+    "lost_answers",
+    "lost_requests",
+    "stale_reads",
+)
 
 
 def check(fault: Mapping[str, Any]) -> None:

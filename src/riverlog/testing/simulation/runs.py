@@ -75,14 +75,24 @@ def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
 class Run:
     def __init__(self, world: World, case: Case) -> None:
         self.world, self.case = world, case
-        self.node: SimulatedNode = world.add_node(_NODE, case.settings, node_id=0)
-        self.coverage = Coverage(world, self.node)
+        self.ensemble = world.add_ensemble() if case.nodes > 1 else None
+        self.nodes = [self._add_node(index) for index in range(case.nodes)]
+        self.node = self.nodes[0]
+        self.coverage = Coverage(world, self.nodes, self.ensemble)
         self.all_clients: list[SimulatedClient] = []
         self._offsets, self._ownership = CommittedOffsets(), Ownership()
         self._undoing: dict[int, Callable[[], None]] = {}
         self._undo_count = 0
-        self._is_wanted_up = True
+        self._wanted_down: set[str] = set()
+        self._outside: set[str] = set()
+        """Clients that never get better."""
         self._power_cuts = 0
+
+    def _add_node(self, index: int) -> SimulatedNode:
+        if self.ensemble is None:
+            return self.world.add_node(_NODE, self.case.settings, node_id=index)
+        name = f"{_NODE}{index}"
+        return self.world.add_node(name, self.case.settings, node_id=index, ensemble=self.ensemble)
 
     def run(self) -> None:
         self._form()
@@ -93,10 +103,11 @@ class Run:
     # The phases.
 
     def _form(self) -> None:
-        world, node = self.world, self.node
-        node.start()
-        if not world.run_until(lambda: node.is_serving, within_s=FORM_S):
-            raise Violation("I16", f"the broker does not start: {node.failure}")
+        world = self.world
+        for node in self.nodes:
+            node.start()
+        if not world.run_until(lambda: all(node.is_serving for node in self.nodes), within_s=FORM_S):
+            raise Violation("I16", f"not every broker starts: {[node.failure for node in self.nodes]}")
         plans = (each for each in self.case.clients if each["kind"] == "admin")
         admin = self._begin_client(next(plans, _ADMIN))
         assert isinstance(admin, Admin)
@@ -117,16 +128,16 @@ class Run:
         world.run_for(max(begun_s + self.case.chaos_s - world.loop.now_s, 0))
 
     def _heal(self) -> None:
-        world, node = self.world, self.node
+        world = self.world
         world.trace.note("world", "everything heals")
         for undo in [self._undoing.pop(each) for each in sorted(self._undoing)]:
             undo()
-        self._is_wanted_up = True
+        self._wanted_down.clear()
         for client in world.clients.values():
             client.completed_since_heal = 0
         if not world.run_until(lambda: self._has_recovered, within_s=PROGRESS_S):
-            late = [each.name for each in world.clients.values() if not each.completed_since_heal]
-            state = f"the broker is {node.state.value} ({node.failure})"
+            late = [each.name for each in self._core() if not each.completed_since_heal]
+            state = ", ".join(f"{each.name} is {each.state.value} ({each.failure})" for each in self.nodes)
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
         self._complete_operations()
 
@@ -147,25 +158,34 @@ class Run:
 
     @property
     def _has_recovered(self) -> bool:
-        return self.node.is_serving and all(each.completed_since_heal for each in self.world.clients.values())
+        are_up = all(node.is_serving for node in self.nodes)
+        return are_up and all(each.completed_since_heal for each in self._core())
+
+    def _core(self) -> list[SimulatedClient]:
+        return [each for each in self.world.clients.values() if each.name not in self._outside]
 
     def _quiet(self) -> None:
-        world, node = self.world, self.node
+        world = self.world
         for client in world.clients.values():
             client.is_stopping = True
-        lives = [world.life_of(name) for name in world.clients]
+        lives = [world.life_of(each.name) for each in self._core()]
         if not world.run_until(lambda: not any(life.tasks() for life in lives), within_s=PROGRESS_S):
             raise Violation("I18", "clients that were told to stop wait for an answer for ever")
         world.run_for(_QUIET_S + self._transactions_end_s())
         self.coverage.check_quiet()
-        world.observers[_NODE].look_at_quiet()
-        self._is_wanted_up = False
+        for node in self.nodes:
+            world.observers[node.name].look_at_quiet()
+        for node in self.nodes:
+            self._stop(node)
+
+    def _stop(self, node: SimulatedNode) -> None:
+        self._wanted_down.add(node.name)
         node.stop()
-        if not world.run_until(lambda: node.state is State.DOWN, within_s=_STOP_S):
+        if not self.world.run_until(lambda: node.state is State.DOWN, within_s=_STOP_S):
             left = [task.get_name() for task in node.unfinished()]
-            raise Violation("I18", f"the broker does not stop; these run: {left}")
+            raise Violation("I18", f"{node.name} does not stop; these run: {left}")
         if node.failure is not None:
-            raise Violation("I18", f"the broker fails to stop: {node.failure}")
+            raise Violation("I18", f"{node.name} fails to stop: {node.failure}")
 
     def _transactions_end_s(self) -> float:
         return TransactorPlan("").timeout_ms / 1000 + 4.0
@@ -184,13 +204,9 @@ class Run:
 
         self.world.loop.at(self.world.loop.now_s + after_s, self.world.loop.world, end)
 
-    def bring_up(self, after_s: float) -> None:
-        self._is_wanted_up = False
-
-        def start() -> None:
-            self._is_wanted_up = True
-
-        self.later(after_s, start)
+    def bring_up(self, node: SimulatedNode, after_s: float) -> None:
+        self._wanted_down.add(node.name)
+        self.later(after_s, lambda: self._wanted_down.discard(node.name))
 
     def restart_client(self, name: str) -> None:
         plan = next((each for each in self.case.clients if each["name"] == name), _ADMIN)
@@ -199,13 +215,15 @@ class Run:
         self.world.trace.note(name, "is killed and begins again")
 
     def _apply(self, fault: dict[str, Any]) -> None:
-        node = self.node
+        node = self.node = self.nodes[fault.get("node", 0)]
         name = fault["fault"]
+        if fault.get("lasts"):
+            self._outside.update(fault["hosts"])
         if node.state is State.DOWN and name in ("kill", "power_cut", "pause", "stall"):
             return
         if name == "power_cut":
             self._power_cuts += 1
-            self.world.observers[_NODE].note_power_cut()
+            self.world.observers[node.name].note_power_cut()
             self._forget_what_was_not_synced()
         self.coverage.note_fault(fault)
         self.world.trace.note("world", "fault", **{k: v for k, v in fault.items() if k != "at_s"})
@@ -220,15 +238,16 @@ class Run:
 
     def _supervise(self) -> None:
         """Whoever runs a broker starts it again when it is down and should not be."""
-        if self._is_wanted_up and self.node.state is State.DOWN:
-            self.node.start()
+        for node in self.nodes:
+            if node.name not in self._wanted_down and node.state is State.DOWN:
+                node.start()
         loop = self.world.loop
         loop.at(loop.now_s + _SUPERVISION_S, loop.world, self._supervise)
 
     # Clients.
 
     def _begin_client(self, plan: dict[str, Any]) -> SimulatedClient:
-        client = self.world.add_client(plan["name"], self.node, lambda around: self._client(around, plan))
+        client = self.world.add_client(plan["name"], self.nodes, lambda around: self._client(around, plan))
         self.all_clients.append(client)
         return client
 

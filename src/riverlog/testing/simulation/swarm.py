@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from riverlog.testing.simulation.cases import draw
-from riverlog.testing.simulation.coverage import MUST_HAPPEN
-from riverlog.testing.simulation.faults import FAULTS
+from riverlog.testing.simulation.coverage import MUST_HAPPEN, MUST_HAPPEN_IN_A_CLUSTER
+from riverlog.testing.simulation.faults import FAULTS, OF_A_CLUSTER
 from riverlog.testing.simulation.runs import Outcome, run_case
 from riverlog.testing.simulation.violations import Violation
 
@@ -36,9 +36,12 @@ class Summary:
         if outcome.violation is not None:
             self.failed.append(outcome)
 
-    def never_happened(self) -> list[str]:
+    def never_happened(self, profile: str) -> list[str]:
         """What a profile must come across and has not."""
-        wanted = [*MUST_HAPPEN, *(f"fault {each}" for each in FAULTS)]
+        is_cluster = profile == "cluster"
+        drawn = [each for each in FAULTS if is_cluster or each not in OF_A_CLUSTER]
+        wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
+        wanted += [f"fault {each}" for each in drawn]
         return [each for each in wanted if not self.counts[each]]
 
 

@@ -18,7 +18,7 @@ import gc
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -114,13 +114,17 @@ class World:
         add_node_checks(observer, node, self.ledger, self._transactions, self.loop)
         return node
 
-    def add_client(self, name: str, broker: SimulatedNode, make: Callable[[Surroundings], C]) -> C:
-        """A client in a process of its own, which begins at once."""
+    def add_client(
+        self, name: str, brokers: SimulatedNode | Sequence[SimulatedNode], make: Callable[[Surroundings], C]
+    ) -> C:
+        """A client in a process of its own, which begins at once. Of several brokers, all nodes of one
+        cluster, it finds out which to ask for what."""
+        nodes = [brokers] if isinstance(brokers, SimulatedNode) else brokers
         life = Life(name)
         around = Surroundings(
             name,
             self.wires.join(life, name),
-            Address(broker.name, _PORT),
+            [Address(each.name, _PORT) for each in nodes],
             self.ledger,
             self.trace,
             self.counts,

@@ -43,6 +43,8 @@ class Consumer(SimulatedClient):
     async def operate(self) -> None:
         await self.pause(self.plan.pause_s)
         index = self._chance.randrange(self.plan.partitions)
+        if not await self.go_to_leader(self.plan.topic, index):
+            return
         position = self._positions.get(index)
         if position is None or self._chance.random() < self.plan.again_chance:
             position = await self._find(index, _EARLIEST)

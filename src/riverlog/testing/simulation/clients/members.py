@@ -74,6 +74,8 @@ class Member(Committing):
         code = reply.coordinators[0].error_code
         if code:
             self.refused("find coordinator", code)
+        else:
+            self._routes.go_to(reply.coordinators[0].host, reply.coordinators[0].port)
         self._is_found = not code
 
     async def _use(self, owned: list[int], epoch: int) -> int:

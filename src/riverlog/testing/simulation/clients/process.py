@@ -7,12 +7,14 @@ promise. It goes on until it is told to stop, through whatever happens to the br
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address, Network
 from riverlog.testing.simulation.checks.ledger import Ledger
 from riverlog.testing.simulation.clients.connection import ClientConnection, Disconnected
+from riverlog.testing.simulation.clients.routing import METADATA_VERSION, Routes
 from riverlog.testing.simulation.trace import Trace
 from riverlog.testing.simulation.violations import Violation
 from riverlog.wire.apis import ApiKey
@@ -20,6 +22,17 @@ from riverlog.wire.schema import Message
 
 _CONNECT_TIMEOUT_S = 3.0
 _PAUSE_S = 0.05
+ELSEWHERE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_CONTROLLER,
+    }
+)
+"""Another broker may be the one to ask."""
 
 
 class Surroundings:
@@ -29,13 +42,13 @@ class Surroundings:
         self,
         name: str,
         network: Network,
-        broker: Address,
+        brokers: Sequence[Address],
         ledger: Ledger,
         trace: Trace,
         counts: "Counter[str]",
         chance: random.Random,
     ) -> None:
-        self.name, self.network, self.broker = name, network, broker
+        self.name, self.network, self.brokers = name, network, brokers
         self.ledger, self.trace, self.counts, self.chance = ledger, trace, counts, chance
 
 
@@ -48,7 +61,8 @@ class SimulatedClient:
         self._chance = around.chance
         self._ledger = around.ledger
         self._counts = around.counts
-        self._connection: ClientConnection | None = None
+        self._routes = Routes(around.brokers, around.chance)
+        self._connections: dict[Address, ClientConnection] = {}
         self.request_timeout_s = 5.0
         self.is_stopping = False
         self.completed = 0
@@ -64,6 +78,7 @@ class SimulatedClient:
                 except Disconnected as gone:
                     self._counts[f"{self.kind} disconnected"] += 1
                     self._around.trace.note(self.name, "disconnected", why=str(gone))
+                    self._routes.go_anywhere()
                     await self.pause(_PAUSE_S)
         finally:
             self.disconnect()
@@ -73,16 +88,33 @@ class SimulatedClient:
         raise NotImplementedError
 
     def disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
 
     async def connected(self) -> ClientConnection:
-        if self._connection is None or self._connection.is_closed:
-            self._connection = await ClientConnection.open(
-                self._around.network, self._around.broker, self.name, _CONNECT_TIMEOUT_S
+        """With the broker that the client has gone to."""
+        address = self._routes.present
+        connection = self._connections.get(address)
+        if connection is None or connection.is_closed:
+            connection = self._connections[address] = await ClientConnection.open(
+                self._around.network, address, self.name, _CONNECT_TIMEOUT_S
             )
-        return self._connection
+        return connection
+
+    async def go_to_leader(self, topic: str, index: int) -> bool:
+        """Whether a leader is known; the next requests go to it."""
+        routes = self._routes
+        leader = routes.leader_of(topic, index)
+        if leader is None:
+            routes.go_anywhere()
+            routes.learn(await self.ask(ApiKey.METADATA, METADATA_VERSION, routes.request_for(topic)))
+            leader = routes.leader_of(topic, index)
+        if leader is None:
+            self._counts["no leader"] += 1
+            return False
+        routes.present = leader
+        return True
 
     async def ask(
         self, key: ApiKey, version: int, message: Message, *, timeout_s: float | None = None
@@ -103,6 +135,8 @@ class SimulatedClient:
     def refused(self, what: str, code: int, **facts: object) -> None:
         """An operation was answered with an error."""
         error = ErrorCode.of(code).name
+        if code in ELSEWHERE:
+            self._routes.go_anywhere()
         self._counts[f"{what} {error}"] += 1
         self._around.trace.note(self.name, what, error=error, **facts)
 

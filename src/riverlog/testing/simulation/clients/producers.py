@@ -11,7 +11,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import read_header
 from riverlog.records.builder import NewRecord, build_batch
 from riverlog.records.compression import Codec
-from riverlog.testing.simulation.clients.connection import Disconnected
+from riverlog.testing.simulation.clients.connection import ClientConnection, Disconnected
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.testing.simulation.clocks import START_MS
 from riverlog.wire.apis import ApiKey
@@ -135,24 +135,50 @@ class Producer(SimulatedClient):
         )
 
     async def _send_unanswered(self) -> None:
-        connection = await self.connected()
-        sending = self.new_batch(self._chance.randrange(self.plan.partitions))
-        connection.send_unanswered(ApiKey.PRODUCE, self.plan.version, self.request(sending))
-        self.done("sent without acks")
+        connection = await self._connected_with_a_leader()
+        if connection is None:
+            return
+        index = self._chance.randrange(self.plan.partitions)
+        if self._is_led_here(index):
+            sending = self.new_batch(index)
+            connection.send_unanswered(ApiKey.PRODUCE, self.plan.version, self.request(sending))
+            self.done("sent without acks")
 
     async def _send_round(self) -> None:
         """Some requests at once, on one connection; those without an answer first."""
-        connection = await self.connected()
-        again, self._unanswered = self._unanswered, []
-        wanted = self._chance.randint(1, self.plan.in_flight_max)
-        fresh = [
-            self.new_batch(self._chance.randrange(self.plan.partitions)) for _ in range(wanted - len(again))
-        ]
-        sendings = again + fresh
+        connection = await self._connected_with_a_leader()
+        if connection is None:
+            return
+        before, self._unanswered = self._unanswered, []
+        again = [each for each in before if self._is_led_here(each.partition)]
+        others = [each for each in before if each not in again]
+        waiting = {each.partition for each in others}
+        fresh: list[Sending] = []
+        for _ in range(self._chance.randint(1, self.plan.in_flight_max) - len(again)):
+            index = self._chance.randrange(self.plan.partitions)
+            if index not in waiting and self._is_led_here(index):
+                fresh.append(self.new_batch(index))
+        await self._send(connection, again + fresh, others)
+
+    async def _connected_with_a_leader(self) -> ClientConnection | None:
+        """Of a partition of which a batch waits, or of any; None when it has none."""
+        if not self._routes.is_sole:
+            indexes = [each.partition for each in self._unanswered] or range(self.plan.partitions)
+            if not await self.go_to_leader(self.plan.topic, self._chance.choice(indexes)):
+                return None
+        return await self.connected()
+
+    def _is_led_here(self, index: int) -> bool:
+        return self._routes.leader_of(self.plan.topic, index) == self._routes.present
+
+    async def _send(
+        self, connection: ClientConnection, sendings: list[Sending], others: list[Sending]
+    ) -> None:
+        """`others` wait for another broker."""
         answers = [
             connection.send(ApiKey.PRODUCE, self.plan.version, self.request(each)) for each in sendings
         ]
-        done, _ = await asyncio.wait(answers, timeout=self.request_timeout_s)
+        done, _ = await asyncio.wait(answers, timeout=self.request_timeout_s) if answers else (set(), None)
         failed: list[Sending] = []
         for sending, answer in zip(sendings, answers, strict=True):
             if (
@@ -163,10 +189,10 @@ class Producer(SimulatedClient):
                 failed.append(sending)
         if len(done) < len(answers):
             connection.close("no reply in time")
-        if failed and self.plan.is_idempotent and self._producer is not None:
+        if self.plan.is_idempotent and self._producer is not None:
             for each in failed:
                 each.is_sent_again = True
-            self._unanswered = failed
+            self._unanswered = others + failed
         if failed and connection.is_closed:
             raise Disconnected("during a produce")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from riverlog.model.errors import ErrorCode
 from riverlog.testing.simulation.clients.connection import Disconnected
-from riverlog.testing.simulation.clients.process import Surroundings
+from riverlog.testing.simulation.clients.process import ELSEWHERE, Surroundings
 from riverlog.testing.simulation.clients.producers import TRY_AGAIN, Producer, ProducerPlan
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -81,7 +81,9 @@ class Transactor(Producer):
         for _ in range(_TRIES):
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             reply = await self.ask(ApiKey.FIND_COORDINATOR, 4, request)
-            if not reply.coordinators[0].error_code:
+            found = reply.coordinators[0]
+            if not found.error_code:
+                self._routes.go_to(found.host, found.port)
                 return
             self.refused("find coordinator", reply.coordinators[0].error_code)
             await self.pause(0.2)
@@ -104,7 +106,12 @@ class Transactor(Producer):
             raise _GiveUpError
         await self._end(commit=chance.random() >= self.transactions.abort_chance)
 
+    async def _go_to_coordinator(self) -> None:
+        if not self._routes.is_sole:
+            await self._find(self.transactions.transactional_id, _TRANSACTION_KEY)
+
     async def _add_partitions(self, indexes: list[int]) -> None:
+        await self._go_to_coordinator()
         producer_id, epoch = self._identity
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactions.transactional_id,
@@ -121,6 +128,8 @@ class Transactor(Producer):
         self.done("added partitions")
 
     async def _write(self, index: int) -> None:
+        if not await self.go_to_leader(self.plan.topic, index):
+            raise _GiveUpError
         sending = self.new_batch(index, transactional=True)
         request = self.request(sending, self.transactions.transactional_id)
         version = 12 if self.transactions.is_newer else min(self.plan.version, 11)
@@ -139,6 +148,7 @@ class Transactor(Producer):
     async def _commit_offsets(self, group: str) -> None:
         producer_id, epoch = self._identity
         if not self.transactions.is_newer:
+            await self._go_to_coordinator()
             request = AddOffsetsToTxnRequest(
                 transactional_id=self.transactions.transactional_id,
                 producer_id=producer_id,
@@ -166,6 +176,7 @@ class Transactor(Producer):
         self.done("added offsets", offset=self._offset)
 
     async def _end(self, *, commit: bool) -> None:
+        await self._go_to_coordinator()
         producer_id, epoch = self._identity
         request = EndTxnRequest(
             transactional_id=self.transactions.transactional_id,
@@ -202,7 +213,7 @@ class Transactor(Producer):
             if code == ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise self.violated("I6", f"{what} was answered with UNKNOWN_SERVER_ERROR")
             self.refused(what, code)
-            if code not in TRY_AGAIN:
+            if code not in TRY_AGAIN or (code in ELSEWHERE and not self._routes.is_sole):
                 break
             await self.pause(0.1)
         raise _GiveUpError
