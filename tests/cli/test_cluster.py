@@ -1,5 +1,6 @@
 """`riverlog cluster`: a cluster that is started, and what is told of one whose brokers come and go."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -62,6 +63,33 @@ def test_a_broker_is_described_with_its_partitions(cluster: Cluster) -> None:
     assert "broker 3 at " in riverlog("cluster", "describe", "3").stdout
     assert len(riverlog("cluster", "describe", "-o", "json").json) == 3
     assert "there is no broker 7" in riverlog("cluster", "describe", "7", code=4).stderr
+
+
+def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster) -> None:
+    watching = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "riverlog",
+            "cluster",
+            "status",
+            "--watch",
+            "--interval",
+            "0.1",
+            "-o",
+            "json",
+            "-b",
+            cluster.bootstrap_servers,
+        ],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    with watching:
+        assert watching.stdout is not None
+        told = [json.loads(watching.stdout.readline()) for _ in range(2)]
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(END_S) == 0
+    assert [each["brokers"] for each in told] == [3, 3]
 
 
 def test_a_single_node_is_a_cluster_of_one(riverlog: CommandLine) -> None:
