@@ -289,3 +289,24 @@ def test_a_failover_of_a_whole_topic_builds_its_partitions_once() -> None:
         assert {each.leader_epoch for each in follower.image.topics["t"].partitions} == {4}
 
     follow(scenario)
+
+
+def test_partitions_that_come_in_pieces_are_read_one_by_one() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        operations = topic_nodes("t", 3)
+        await store.multi(operations[:4])
+        await follower.refresh()
+        read: list[str] = []
+        tree = store.tree
+
+        async def recorded(path: str) -> dict[str, Versioned]:
+            read.append(path)
+            return await tree(path)
+
+        store.tree = recorded  # type: ignore[method-assign]
+        await store.multi(operations[4:])
+        await follower.refresh()
+        assert sorted(read) == [layout.partition_state("t", index) for index in (1, 2)]
+        assert {each.leader for each in follower.image.topics["t"].partitions} == {1}
+
+    follow(scenario)

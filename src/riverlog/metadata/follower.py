@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from riverlog.metadata import layout
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.image_builder import ROOTS, ImageBuilder, Tree, parts_of
@@ -175,16 +176,22 @@ class MetadataFollower:
 
 
 def _fewer(parts: Iterable[str], image: ClusterImage) -> list[str]:
-    """Read a root as a whole where more of its entries have changed than are known so far."""
+    """Read a root as a whole where more of its parts have changed than are known so far."""
     by_root: dict[str, list[str]] = {}
     for part in parts:
         root = next(root for root in ROOTS if is_at_or_below(part, root))
         by_root.setdefault(root, []).append(part)
-    known = max(_SINGLE_READS_MIN, len(image.topics), len(image.configs))
     fewer: list[str] = []
     for root, entries in by_root.items():
-        fewer += [root] if root in entries or len(entries) > known else entries
+        is_many = len(entries) > _SINGLE_READS_MIN and len(entries) > _known_below(root, image)
+        fewer += [root] if root in entries or is_many else entries
     return fewer
+
+
+def _known_below(root: str, image: ClusterImage) -> int:
+    if root == layout.TOPICS:
+        return sum(len(topic.partitions) for topic in image.topics.values())
+    return len(image.configs)
 
 
 def _fail(waiting: list[asyncio.Future[None]], error: BaseException) -> None:

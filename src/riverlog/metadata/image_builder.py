@@ -42,10 +42,16 @@ def parts_of(path: str) -> list[str]:
         if layout.is_at_or_below(root, path):
             parts.append(root)
         elif layout.is_at_or_below(path, root):
-            names = path[len(root) + 1 :].split("/")
-            one_state = root == layout.TOPICS and len(names) == 4
-            parts.append(path if one_state else f"{root}/{names[0]}")
+            parts.append(_part_below(root, path))
     return parts
+
+
+def _part_below(root: str, path: str) -> str:
+    """The entry of the root; of a topic, the state alone where only a partition has changed."""
+    names = path[len(root) + 1 :].split("/")
+    if root == layout.TOPICS and len(names) in (3, 4):
+        return layout.partition_state(names[0], int(names[2]))
+    return f"{root}/{names[0]}"
 
 
 class _CopyOnWrite(Generic[K, V]):

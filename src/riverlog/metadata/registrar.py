@@ -17,7 +17,8 @@ from riverlog.model.errors import BrokerIdInUseError
 from riverlog.model.metadata_store import MetadataStore, SessionState, Set, StoreError, WatchEvent, Watching
 
 _logger = logging.getLogger(__name__)
-_RETRY_S: Final = 0.5
+_RETRY_MIN_S: Final = 0.1
+_RETRY_MAX_S: Final = 2.0
 _PATIENCE: Final = 1.5
 """Times the session time-out, after which a session of a process that has ended is surely over."""
 
@@ -93,12 +94,16 @@ class Registrar:
 
     async def _try(self) -> int | Taken:
         """Asks until the store answers."""
+        retry_s, told = _RETRY_MIN_S, ""
         while True:
             try:
                 outcome = await register(self._store, self._me, self._wall_ms())
             except StoreError as error:
-                _logger.warning("Broker %d cannot register: %s", self._me.node_id, error)
-                await asyncio.sleep(_RETRY_S)
+                if str(error) != told:
+                    _logger.warning("Broker %d cannot register: %s", self._me.node_id, error)
+                    told = str(error)
+                await asyncio.sleep(retry_s)
+                retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
             if isinstance(outcome, int) and outcome != self._epoch:
                 self._epoch = outcome
