@@ -2,13 +2,11 @@
 
 from riverlog.controller.topics import NewTopic
 from riverlog.model.errors import ErrorCode
-from riverlog.records.builder import build_batch
 from riverlog.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -22,13 +20,8 @@ from riverlog.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from riverlog.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from tests.cluster.nodes import LISTENER, ClusterNode, NodeCluster, run
+from tests.cluster.records import fetch, produce
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -88,29 +81,6 @@ def test_a_partition_whose_broker_is_away_has_no_leader_for_clients() -> None:
             assert refused.node_endpoints == []
 
     run(scenario)
-
-
-async def produce(broker: ClusterNode, index: int, version: int = 12) -> ProduceResponse:
-    records = memoryview(bytearray(build_batch([(1, None, b"v", ())])))
-    topic = TopicProduceData(
-        name="t",
-        topic_id=broker.image.topics["t"].topic_id if version >= 13 else None,
-        partition_data=[PartitionProduceData(index=index, records=records)],
-    )
-    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[topic])
-    return await broker.ask(request, ProduceResponse, version)
-
-
-async def fetch(broker: ClusterNode, index: int, version: int) -> FetchResponse:
-    topic = FetchTopic(
-        topic="t",
-        topic_id=broker.image.topics["t"].topic_id if version >= 13 else None,
-        partitions=[FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)],
-    )
-    request = FetchRequest(
-        max_wait_ms=100, min_bytes=1, max_bytes=1000, session_epoch=-1, topics=[topic], replica_id=-1
-    )
-    return await broker.ask(request, FetchResponse, version)
 
 
 def test_who_is_not_the_leader_tells_who_is_since_the_versions_that_have_room_for_it() -> None:

@@ -7,9 +7,11 @@ from functools import partial
 from riverlog.controller.deletion import TopicToDelete
 from riverlog.controller.topics import NewTopic
 from riverlog.metadata.image import ClusterImage, PartitionImage
+from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.replication.roles import Leader
 from tests.cluster.nodes import ClusterNode, NodeCluster, run
+from tests.cluster.records import fetch, produce
 
 
 def partitions_of(image: ClusterImage, node_id: int, topic: str = "t") -> list[PartitionImage]:
@@ -134,3 +136,23 @@ def test_a_broker_whose_session_ended_registers_again_and_leads_under_the_next_e
 
 def _leads_two(broker: ClusterNode) -> bool:
     return len(leads(broker)) == 2
+
+
+def test_what_was_acknowledged_is_read_when_its_broker_is_back() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster, partitions=3)
+        victim = cluster.others[0]
+        [index] = leads(victim)
+        for round_ in range(3):
+            reply = await produce(victim, index)
+            [written] = reply.responses[0].partition_responses
+            assert (written.error_code, written.base_offset) == (ErrorCode.NONE, round_)
+            epoch = victim.image.topics["t"].partitions[index].leader_epoch
+            await victim.kill()
+            await victim.start()
+            await cluster.until_all_see(leads_anew(victim.node_id, epoch))
+        fetched = await fetch(victim, index, 18)
+        [data] = fetched.responses[0].partitions
+        assert (data.error_code, data.high_watermark) == (ErrorCode.NONE, 3)
+
+    run(scenario)

@@ -81,13 +81,13 @@ class Controller:
         self._follower.subscribe(self._on_image)
         self._settle_soon()
 
-    async def close(self) -> None:
-        """Wait for what has been begun; nothing more is."""
+    async def close(self, *, vacates: bool = False) -> None:
+        """Wait for what has been begun; nothing more is. `vacates`: have another broker follow at once."""
         self._is_closing = True
         if self._again is not None:
             self._again.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        await self._office.close()
+        await self._office.close(vacates=vacates)
 
     async def create_topics(
         self, wanted: Sequence[NewTopic], *, validate_only: bool = False

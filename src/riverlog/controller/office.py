@@ -8,6 +8,7 @@ here: what a controller does in office.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 from riverlog.controller.candidacy import Term, decide_claim
@@ -31,6 +32,7 @@ from riverlog.model.metadata_store import (
 
 _logger = logging.getLogger(__name__)
 _TRY_AGAIN_S: Final = 1.0
+_GOODBYE_S: Final = 1.0
 
 
 class Office:
@@ -71,9 +73,14 @@ class Office:
         self._follower.subscribe(self._on_image)
         self._stand_if_vacant()
 
-    async def close(self) -> None:
+    async def close(self, *, vacates: bool = False) -> None:
+        """`vacates`: others need not wait until the session has ended, which it does last of all."""
+        is_holder = self._term is not None
         self._is_closed = True
         self._won = self._term = None
+        if vacates and is_holder and self._store.session_state is SessionState.CONNECTED:
+            with suppress(StoreError, TimeoutError):
+                await asyncio.wait_for(self._store.delete(layout.CONTROLLER), _GOODBYE_S)
         if self._watching is not None:
             self._watching.stop()
         if self._again is not None:

@@ -316,7 +316,7 @@ class Node:
             wall_ms=self._clock.wall_ms,
             is_alone=self._is_metadata_own,
         )
-        self._stack.push_async_callback(controller.close)
+        self._stack.push_async_callback(self._close_controller, controller)
         turn, cold_reader = LoopTurn(), ColdReader(self._executor("cold-read", _COLD_READ_THREADS))
         routes = routes_of(
             Collaborators(
@@ -394,6 +394,9 @@ class Node:
         if self._is_clean:
             with suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(registrar.announce_shutdown(), _GOODBYE_S)
+
+    async def _close_controller(self, controller: Controller) -> None:
+        await controller.close(vacates=self._is_clean and not self._is_metadata_own)
 
     def _forwarding(self, controller: Controller) -> Forwarding | None:
         if self._is_metadata_own:
