@@ -1,6 +1,7 @@
 """The ZooKeeper store when servers of the ensemble are paused, killed, or have lost their data."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,9 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.outcomes import write_multi
 from riverlog.metadata.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import SessionState, Set, WentBackError
+from tests.cli.running import CommandLine
+from tests.processes import ServedProcess
+from tests.waiting import eventually
 from tests.zookeeper.behind_proxies import SHORT_S, open_at, run, states_of, until
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import Proxies
@@ -70,3 +74,38 @@ def test_an_ensemble_that_has_lost_its_data_is_not_followed(ensemble: Ensemble) 
         await store.close()
 
     asyncio.run(main())
+
+
+def test_brokers_go_on_without_zookeeper_and_take_orders_again_when_it_is_back(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    settings = [
+        f"zookeeper.connect={ensemble.servers}/outage",
+        "zookeeper.session.timeout.ms=4000",
+        "offsets.topic.replication.factor=1",
+    ]
+    with (
+        ServedProcess(tmp_path / "a", *settings, "broker.id=1") as first,
+        ServedProcess(tmp_path / "b", *settings, "broker.id=2") as second,
+    ):
+        riverlog = CommandLine(second.bootstrap_servers)
+        topic = riverlog.topic("--partitions", "4")
+        riverlog.produce(topic, *map(str, range(10)))
+        ensemble.kill()
+        eventually(lambda: "is lost" in first.errors() and "is lost" in second.errors(), "session kept", 60)
+        riverlog.produce(topic, *map(str, range(10, 20)))
+        assert sorted(map(int, riverlog.consume(topic).stdout.split())) == list(range(20))
+        ensemble.start()
+        eventually(lambda: "registered with epoch 1" in first.errors(), "not registered", 60)
+        eventually(lambda: "registered with epoch 1" in second.errors(), "not registered", 60)
+        after = riverlog.topic("--partitions", "2")
+        riverlog.produce(after, "made after the outage")
+        riverlog.produce(topic, *map(str, range(20, 30)))
+        assert second.stop() == 0
+        assert first.stop() == 0
+    with (
+        ServedProcess(tmp_path / "a", *settings, "broker.id=1"),
+        ServedProcess(tmp_path / "b", *settings, "broker.id=2") as again,
+    ):
+        riverlog = CommandLine(again.bootstrap_servers)
+        assert sorted(map(int, riverlog.consume(topic).stdout.split())) == list(range(30))
