@@ -151,3 +151,19 @@ def test_an_id_of_which_a_crash_may_have_taken_the_last_epochs_gets_another_prod
         await stack.close()
 
     run_virtually(check)
+
+
+def test_a_transaction_log_that_cannot_be_loaded_yet_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def check() -> None:
+        stack = _stack()
+        stack._produce(HERE, LOST, 1)
+        runtime = stack.transactions._runtime
+        every_shard, tries = runtime.every_shard, [1, 2, 3]
+        monkeypatch.setattr(runtime, "every_shard", lambda: None if tries and tries.pop() else every_shard())
+        await stack.transactions.load_all([HERE])
+        assert outcomes(stack.partition(HERE).log) == ({1: False}, 1)
+        await stack.close()
+
+    run_virtually(check)

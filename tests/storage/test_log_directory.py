@@ -1,5 +1,6 @@
 """A data directory: whose it is, what a start reads, and what a clean shutdown leaves."""
 
+import errno
 from uuid import UUID
 
 import pytest
@@ -102,7 +103,7 @@ def test_logs_that_nobody_opened_after_a_crash_stay_unrecovered_over_a_clean_shu
     disk = SimulatedDisk()
     directory = with_records(disk)
     other = TopicPartition("other", 0)
-    directory.create(other, None)
+    directory.create(other, TOPIC_ID)
     disk.kill()
     directory = reopened(disk)
     assert directory.unrecovered_count == 2
@@ -296,3 +297,16 @@ def test_a_partition_that_a_full_disk_had_no_room_for_can_be_made_later() -> Non
     log = directory.get(PARTITION, TOPIC_ID)
     assert log is not None
     assert log.topic_id == TOPIC_ID
+
+
+def test_a_partition_whose_creation_failed_is_not_there_after_a_crash() -> None:
+    """Found by the simulator: it was made in another data directory then, and after the next start the empty
+    one was served in its place."""
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    disk.fail("write", errno.EIO)
+    with pytest.raises(StorageError):
+        directory.create(PARTITION, TOPIC_ID)
+    disk.kill()
+    disk.mend()
+    assert PARTITION not in reopened(disk)

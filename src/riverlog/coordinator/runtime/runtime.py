@@ -67,6 +67,8 @@ class CoordinatorRuntime(Generic[S]):
         self._take_order = take_order
         self._timers = Timers(clock)
         self._partitions = 0
+        self.leads_all = False
+        """Whether every partition of the topic is this node's."""
         self._hosted: dict[int, ShardRuntime[S]] = {}
         self._loading: dict[int, _Load[S]] = {}
         self._after_load: dict[int, list[Callable[[S, int], Effects]]] = {}
@@ -154,6 +156,8 @@ class CoordinatorRuntime(Generic[S]):
                 self._give_up_load(index)
         topic = delta.new.topics.get(self.topic)
         self._partitions = 0 if topic is None else len(topic.partitions)
+        node_id = self._replicas.node_id
+        self.leads_all = topic is None or all(each.leader == node_id for each in topic.partitions)
         for change in delta.partitions.get(self.topic, ()):
             hosted = self._hosted.get(change.partition)
             if hosted is not None and not hosted.is_leader:

@@ -59,7 +59,7 @@ class LostTransactions:
         """Abort what is lost in these partitions; return when none is left. Call when all is loaded."""
         left = [each for each in partitions if self._open_in(each)]
         while left:
-            if self._runtime.every_shard() is None:
+            if not self._runtime.leads_all:
                 _logger.warning(
                     "transactions are open in %s after a crash; this broker does not lead the whole "
                     "transaction log and cannot tell whether they are lost",
@@ -95,7 +95,7 @@ class LostTransactions:
 
     async def _end_in(self, at: TopicPartition) -> bool:
         """Whether nothing lost is open there any more."""
-        while lost := self._lost_in(at):
+        while lost := self._lost_in(at):  # None: a shard cannot be loaded at the moment.
             marker = lost[0]
             if await self._writer.write(at, marker, may_be_written=False) is not None:
                 return False

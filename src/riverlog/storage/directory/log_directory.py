@@ -79,6 +79,7 @@ class LogDirectory:
         dirty = read_shutdown_state(disk, path, self._known | self.futures.names)
         self.futures.distrust(dirty)
         self._unrecovered = dirty & self._known
+        self._remove_unfinished()
         self.was_clean = not self._unrecovered
 
     @classmethod
@@ -129,6 +130,17 @@ class LogDirectory:
             elif (partition := names.parse_future_directory(name)) is not None:
                 self.futures.found(partition, name)
         return known
+
+    def _remove_unfinished(self) -> None:
+        """After a crash: directories of partitions whose creation did not get as far as a topic id or a
+        segment. The partition may have been made in another directory since."""
+        for name in sorted(self._unrecovered):
+            path = f"{self.path}/{name}"
+            has_log = any(each.endswith(names.LOG) for each in self._disk.list(path))
+            if not has_log and read_topic_id(self._disk, path, clean=False) is None:
+                self._disk.remove_tree(path)
+                self._unrecovered.discard(name)
+                self._known.discard(name)
 
     @property
     def is_online(self) -> bool:
