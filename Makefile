@@ -52,9 +52,9 @@ soak: ## repeat the delivery tests with other seeds, then a long run of Spark; w
 	@$(BIN)/python -m scripts.soak $(SOAK)
 
 SIMULATE ?= --seeds 0-199 -j 2
-simulate: ## whole brokers in the simulator, over many seeds (SIMULATE="--seeds 0-9999 -j 2")
+simulate: ## whole brokers in the simulator, over many seeds; writes its section of docs/guarantees.md (SIMULATE="--seeds 0-9999 -j 2")
 	@scripts/setup
-	@$(BIN)/python -m riverlog.testing.simulation run $(SIMULATE)
+	@$(BIN)/python -m scripts.simulate $(SIMULATE)
 
 interop: ## Java client and Kafka's own tools against us (needs Maven Central)
 	@scripts/setup java javac mvn

@@ -26,6 +26,8 @@ from tests.long import is_long
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guarantees.md"
+SIMULATOR = "## Simulator"
+"""The last section, which `make simulate` writes."""
 TESTS = ("tests/delivery",)
 LONG_RUN = "tests/delivery/test_spark_long_run.py"
 LONG_RUN_CELL = "Spark, long run"
@@ -155,6 +157,17 @@ def _long_run(soak: Soak) -> list[str]:
     ]
 
 
+def simulator_section() -> str:
+    """What `make simulate` has written at the end of the page, or nothing."""
+    _, heading, rest = PAGE.read_text().partition(f"{SIMULATOR}\n")
+    return heading + rest
+
+
+def _with_simulator(text: str) -> str:
+    section = simulator_section()
+    return f"{text}\n{section}" if section else text
+
+
 def commit_name() -> str:
     """With a mark when sources or tests are not as committed."""
     found = subprocess.run(
@@ -177,11 +190,11 @@ def main() -> int:
     for seed in range(options.seed, options.seed + options.repeats):
         print(f"round {len(soak.seeds) + 1} of {options.repeats}, seed {seed}", flush=True)
         soak.add_round(seed)
-        PAGE.write_text(page(soak, commit))
+        PAGE.write_text(_with_simulator(page(soak, commit)))
     if options.spark_batches:
         print(f"Spark, {options.spark_batches} batches and {options.spark_hours:g} hours", flush=True)
         soak.add_long_run(options.seed, options.spark_batches, options.spark_hours)
-        PAGE.write_text(page(soak, commit))
+        PAGE.write_text(_with_simulator(page(soak, commit)))
     print(f"{soak.passed.total()} passed, {soak.failed.total()} failed; see {PAGE.relative_to(ROOT)}")
     return 1 if soak.failures else 0
 
