@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.metadata.shared import host
+from riverlog.metadata.shared import host, session_files
 from riverlog.metadata.shared.store import SharedStore
 from riverlog.metadata.shared.tree import FILE_NAME, SESSIONS, SharedTree
 from riverlog.model.errors import ConfigError, DirectoryInUseError
@@ -226,6 +226,18 @@ def test_a_session_that_missed_too_many_changes_is_told_that_everything_may_have
             assert heard.paths == ["/a", "/"]
 
     run(main)
+
+
+def test_the_file_is_opened_by_one_after_the_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as openers:
+        with session_files.alone(str(tmp_path)):
+            opening = [openers.submit(SharedTree, str(tmp_path)) for _ in range(4)]
+            assert not any(each.done() for each in opening)
+            assert not (tmp_path / FILE_NAME).exists()
+        trees = [each.result(WAIT_S) for each in opening]
+        assert len({tree.own.number for tree in trees}) == 4
+        for closing in [openers.submit(tree.close) for tree in trees]:
+            closing.result(WAIT_S)
 
 
 def test_sessions_of_another_host_are_refused_until_they_have_said_goodbye(

@@ -15,12 +15,13 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _LOCK: Final = "lock"
 _ALIVE: Final = "alive"
 _WAKE: Final = "wake"
+_OPENING: Final = "opening.lock"
 _MODE: Final = 0o600
 _DRAIN_BYTES: Final = 4096
 
@@ -59,6 +60,18 @@ class OwnSession:
 
     def _take(self, descriptor: int) -> None:
         self._descriptors.append(descriptor)
+
+
+@contextlib.contextmanager
+def alone(directory: str) -> Iterator[None]:
+    """One process after the other. SQLite makes a new file one with a write-ahead log, and removes the log
+    with its last user, under locks that it does not wait for; both take some milliseconds."""
+    descriptor = os.open(f"{directory}/{_OPENING}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def begin(directory: str, number: int) -> OwnSession:

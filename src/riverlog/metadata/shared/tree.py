@@ -52,18 +52,32 @@ class SharedTree:
         check_is_local(directory)
         self._path = f"{directory}/{FILE_NAME}"
         self._sessions = f"{directory}/{SESSIONS}"
-        # The thread that closes it may be another one, when its owner was given up.
-        self._db = sqlite3.connect(
-            self._path, timeout=_BUSY_S, isolation_level=None, cached_statements=32, check_same_thread=False
-        )
-        try:
-            self._open(is_synced)
-        except sqlite3.DatabaseError as error:
-            self._db.close()
-            raise FormatError(f"{self._path} is not a usable metadata database ({error}).") from error
-        except BaseException:
-            self._db.close()
-            raise
+        self._directory = directory
+        with session_files.alone(directory):
+            # The thread that closes it may be another one, when its owner was given up.
+            self._db = sqlite3.connect(
+                self._path,
+                timeout=_BUSY_S,
+                isolation_level=None,
+                cached_statements=32,
+                check_same_thread=False,
+            )
+            try:
+                self._open(is_synced)
+            except sqlite3.DatabaseError as error:
+                self._db.close()
+                raise self._unusable(error) from error
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _unusable(self, error: sqlite3.DatabaseError) -> FormatError | DirectoryInUseError:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            return DirectoryInUseError(
+                f"{self._path} is held by a process that has not let go of it for {_BUSY_S:g} s. Look for "
+                "one that is stopped."
+            )
+        return FormatError(f"{self._path} is not a usable metadata database ({error}).")
 
     def _open(self, is_synced: bool) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
@@ -164,7 +178,8 @@ class SharedTree:
             with self._writing() as transaction:
                 self._end([self.own.number], transaction)
             session_files.remove(self._sessions, self.own.number)
-        self.abandon()
+        with session_files.alone(self._directory):
+            self.abandon()
         session_files.ring(self._sessions, others)
 
     def abandon(self) -> None:
