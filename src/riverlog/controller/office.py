@@ -156,5 +156,6 @@ class Office:
         if self._follower.image.controller_id != self._node_id:
             self.resign()
         if self._won == term:
-            _logger.info("Broker %d is the controller of epoch %d", self._node_id, term.epoch)
+            level = logging.INFO if len(self._follower.image.brokers) > 1 else logging.DEBUG
+            _logger.log(level, "Broker %d is the controller of epoch %d", self._node_id, term.epoch)
             self._term = term

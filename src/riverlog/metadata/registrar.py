@@ -106,8 +106,9 @@ class Registrar:
                 retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
             if isinstance(outcome, int) and outcome != self._epoch:
-                self._epoch = outcome
-                _logger.info("Broker %d is registered with epoch %d", self._me.node_id, outcome)
+                is_first, self._epoch = self._epoch is None, outcome
+                level = logging.DEBUG if is_first else logging.INFO  # A first one is part of every start.
+                _logger.log(level, "Broker %d is registered with epoch %d", self._me.node_id, outcome)
             return outcome
 
     async def _wait(self, timeout_s: float) -> None:

@@ -7,6 +7,11 @@ LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
 
 
+def client_id_of_broker(node_id: NodeId) -> str:
+    """What a broker calls itself when it asks another one."""
+    return f"broker-{node_id}"
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic by name; `str()` gives the name of its directory on disk."""
 

@@ -6,7 +6,7 @@ from typing import Final
 from riverlog.client.peers import PeerLimits, Peers
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.server_config import ServerConfig
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, client_id_of_broker
 from riverlog.model.network import Address, Network
 
 _CONNECT_TIMEOUT_S: Final = 10.0
@@ -25,7 +25,7 @@ def peers_of(
     return Peers(
         network,
         address_of,
-        client_id=f"broker-{config.node_id}",
+        client_id=client_id_of_broker(config.node_id),
         chance=chance,
         limits=PeerLimits(timeout_s=timeout_s, connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S)),
     )

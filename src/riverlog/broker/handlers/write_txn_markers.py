@@ -1,13 +1,15 @@
 """WriteTxnMarkers 1-2: a coordinator ends a transaction in partitions that this node leads.
 
-A coordinator that got no answer asks again, so it is always looked whether a marker stands already; Apache
-Kafka writes it once more.
+A coordinator of this cluster that got no answer asks again, so it is looked whether its marker stands
+already; Apache Kafka writes it once more. Whoever else asks, as Kafka's tools do for a transaction that
+hangs, gets what Apache Kafka does.
 """
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
+from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition, client_id_of_broker
 from riverlog.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -19,15 +21,20 @@ from riverlog.wire.messages.write_txn_markers import (
 
 
 class WriteTxnMarkersHandler:
-    def __init__(self, writer: MarkerWriter) -> None:
+    def __init__(self, writer: MarkerWriter, follower: MetadataFollower) -> None:
         self._writer = writer
+        self._follower = follower
 
     async def handle(
         self, request: WriteTxnMarkersRequest, context: RequestContext
     ) -> WriteTxnMarkersResponse:
-        return WriteTxnMarkersResponse(markers=[await self._write(marker) for marker in request.markers])
+        brokers = {client_id_of_broker(node_id) for node_id in self._follower.image.brokers}
+        may_be_written = context.client_id in brokers
+        return WriteTxnMarkersResponse(
+            markers=[await self._write(marker, may_be_written) for marker in request.markers]
+        )
 
-    async def _write(self, wanted: WritableTxnMarker) -> WritableTxnMarkerResult:
+    async def _write(self, wanted: WritableTxnMarker, may_be_written: bool) -> WritableTxnMarkerResult:
         marker = Marker(
             ProducerIdAndEpoch(wanted.producer_id, wanted.producer_epoch),
             LeaderEpoch(wanted.coordinator_epoch),
@@ -38,7 +45,12 @@ class WriteTxnMarkersHandler:
             (
                 topic.name,
                 [
-                    (each, self._writer.write(TopicPartition(topic.name, each), marker, may_be_written=True))
+                    (
+                        each,
+                        self._writer.write(
+                            TopicPartition(topic.name, each), marker, may_be_written=may_be_written
+                        ),
+                    )
                     for each in topic.partition_indexes
                 ],
             )

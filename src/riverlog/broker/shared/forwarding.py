@@ -19,7 +19,7 @@ from riverlog.client.peer_connection import UnansweredError
 from riverlog.client.peers import Peers
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, client_id_of_broker
 from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey, api_of
 from riverlog.wire.codec import decode
@@ -48,7 +48,7 @@ class Forwarding:
         self._office = office
         self._follower = follower
         self._peers = peers
-        self._client_id = f"broker-{node_id}"
+        self._client_id = client_id_of_broker(node_id)
         self._node_id = node_id
         self.timeout_s = timeout_s
 
