@@ -55,7 +55,7 @@ def test_a_signal_stops_it_cleanly_and_the_data_stays(tmp_path: Path, number: si
 def test_it_says_directory_cluster_and_version(tmp_path: Path) -> None:
     with serving("-l", "127.0.0.1:0", "-d", "data", directory=tmp_path) as (process, _):
         assert process.stderr is not None
-        line = process.stderr.readline()
+        line = next(each for each in process.stderr if ", cluster " in each)
 
     properties = (tmp_path / "data" / "meta.properties").read_text()
     [cluster_id] = [each[11:] for each in properties.splitlines() if each.startswith("cluster.id=")]

@@ -14,7 +14,16 @@ from riverlog.metadata import layout
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
 from riverlog.model.errors import BrokerIdInUseError
-from riverlog.model.metadata_store import MetadataStore, SessionState, Set, StoreError, WatchEvent, Watching
+from riverlog.model.metadata_store import (
+    MetadataStore,
+    SessionState,
+    Set,
+    StoreError,
+    StoreWriteError,
+    UnreachableError,
+    WatchEvent,
+    Watching,
+)
 
 _logger = logging.getLogger(__name__)
 _RETRY_MIN_S: Final = 0.1
@@ -99,6 +108,8 @@ class Registrar:
             try:
                 outcome = await register(self._store, self._me, self._wall_ms())
             except StoreError as error:
+                if self._task is None and _is_unwritable(error):
+                    raise  # Nobody is served yet, and whoever starts it can free the disk.
                 if str(error) != told:
                     _logger.warning("Broker %d cannot register: %s", self._me.node_id, error)
                     told = str(error)
@@ -125,3 +136,8 @@ class Registrar:
             self._epoch = None
         elif state is SessionState.CONNECTED:
             self._changed.set()
+
+
+def _is_unwritable(error: StoreError) -> bool:
+    """Whether the store answers and cannot be written, as when its disk is full."""
+    return isinstance(error, StoreWriteError) and not isinstance(error, UnreachableError)
