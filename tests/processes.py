@@ -65,8 +65,9 @@ class Process:
 
     def errors(self) -> str:
         """What it has written to standard error so far."""
-        self._errors.seek(0)
-        return self._errors.read().decode()
+        descriptor = self._errors.fileno()
+        # Not by a seek: the program writes where the file's position is, which it shares with us.
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
 
     def wait(self) -> int:
         """Its exit code, once it has ended by itself."""

@@ -1,5 +1,6 @@
 """A broker of a `Cluster` as a process of its own: `riverlog serve`, killed and held by real signals."""
 
+import os
 import select
 import signal
 import subprocess
@@ -72,8 +73,9 @@ class ClusterProcess:
         """What it has written to standard error since the first start."""
         if self._errors is None:
             return ""
-        self._errors.seek(0)
-        return self._errors.read().decode()
+        descriptor = self._errors.fileno()
+        # Not by a seek: the broker writes where the file's position is, which it shares with us.
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
