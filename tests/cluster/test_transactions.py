@@ -5,8 +5,15 @@ import pytest
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from riverlog.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from tests.cluster.nodes import NodeCluster, run
 from tests.cluster.transactor import TOPIC, Transactor, contents, make_topics, name_at, open_in
 
@@ -139,6 +146,28 @@ def test_a_coordinator_that_dies_between_the_decision_and_the_markers_writes_the
         )
         await transactor.until("CompleteCommit")
         assert [contents(cluster, at) for at in (1, 2)] == [(2, 2, 2)] * 2, "one marker each"
+
+    run(scenario)
+
+
+def test_a_marker_that_a_broker_asks_for_again_is_not_written_twice_and_a_tools_is() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        transactor = await begun(cluster)
+        assert await transactor.write(1, b"v") is NONE
+        marker = WritableTxnMarker(
+            producer_id=transactor.me.producer_id,
+            producer_epoch=transactor.me.producer_epoch + 1,
+            topics=[WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[1])],
+            coordinator_epoch=9,
+            transaction_version=2,
+        )
+        request = WriteTxnMarkersRequest(markers=[marker])
+        for _ in range(3):
+            reply = await cluster[1].node._peers.ask(NodeId(2), ApiKey.WRITE_TXN_MARKERS, request)
+            assert reply.markers[0].topics[0].partitions[0].error_code == NONE
+        assert contents(cluster, 1) == (2, 2, 2)
+        await cluster[2].ask(request, WriteTxnMarkersResponse)
+        assert contents(cluster, 1) == (3, 3, 3)
 
     run(scenario)
 
