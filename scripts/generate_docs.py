@@ -321,6 +321,8 @@ def default_of(each: Any) -> str:
     if isinstance(getattr(each, "show_default", None), str):
         return f"({each.show_default})"
     value = each.default() if callable(each.default) else each.default
+    if isinstance(value, list):
+        value = ", ".join(map(str, value)) or None
     if each.secondary_opts:  # A pair of flags: the one that holds where none is given.
         [*_, name] = each.opts if value is True else each.secondary_opts
         return f"`{name.lstrip('-')}`"
