@@ -265,13 +265,10 @@ def _markers(version: int) -> list[Step]:
 
 
 def _strict_markers() -> list[Step]:
-    """Where each transaction has an epoch of its own, its marker must be ahead of what it ends (KIP-890).
-
-    A marker that stands is not sent again here: Kafka writes it once more, we do not.
-    """
+    """Where each transaction has an epoch of its own, its marker must be ahead of what it ends (KIP-890)."""
     name = "strict-markers"
 
-    def marked(epoch: int) -> Call:
+    def marked(epoch: int, **more: Json) -> Call:
         marker: dict[str, Json] = {
             "producer_id": _ME,
             "producer_epoch": epoch,
@@ -280,17 +277,21 @@ def _strict_markers() -> list[Step]:
             "coordinator_epoch": 0,
             "transaction_version": 2,
         }
-        return Call("WriteTxnMarkers", 2, {"markers": [marker]})
+        return Call("WriteTxnMarkers", 2, {"markers": [marker | more]})
 
     return [
         *created(name),
         *begun(name),
         marked(0),
+        marked(0),
         produce(12, name, numbered(0, "a", epoch=0), transactional_id=name),
         marked(0),
         read(name),
         marked(1),
+        marked(1),
         marked(0),
+        marked(1, transaction_version=0),
+        marked(1, transaction_version=1),
         marked(3),
         read(name),
     ]
