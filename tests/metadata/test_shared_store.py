@@ -1,6 +1,7 @@
 """The store that the processes of one host share: real processes, one of which is killed."""
 
 import asyncio
+import errno
 import os
 import signal
 import sqlite3
@@ -17,7 +18,13 @@ from riverlog.metadata.shared import host, session_files
 from riverlog.metadata.shared.store import SharedStore
 from riverlog.metadata.shared.tree import FILE_NAME, SESSIONS, SharedTree
 from riverlog.model.errors import ConfigError, DirectoryInUseError
-from riverlog.model.metadata_store import MetadataStore, SessionState, WatchEvent
+from riverlog.model.metadata_store import (
+    MetadataStore,
+    SessionState,
+    StoreWriteError,
+    UnreachableError,
+    WatchEvent,
+)
 from riverlog.node.event_loop import loop_factory
 from tests.processes import ROOT, Process
 
@@ -275,3 +282,76 @@ def test_a_directory_that_other_machines_may_share_is_refused(
     monkeypatch.setattr(host, "file_system_of", lambda directory: "nfs4")
     with pytest.raises(ConfigError, match=r"nfs4.*zookeeper\.connect"):
         SharedTree(str(tmp_path))
+
+
+class FailingOnce:
+    """Stands before a function and raises the first time."""
+
+    def __init__(self, work: Callable[..., object], error: Exception) -> None:
+        self._work, self._error = work, error
+        self.has_failed = False
+
+    def __call__(self, *arguments: object) -> object:
+        if not self.has_failed:
+            self.has_failed = True
+            raise self._error
+        return self._work(*arguments)
+
+
+@pytest.mark.parametrize("error", [StoreWriteError("locked"), sqlite3.OperationalError("disk I/O error")])
+def test_a_write_that_was_made_is_not_told_as_failed_when_the_look_after_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as store:
+            heard = Heard(store)
+            failing = FailingOnce(store._tree.end_the_dead, error)
+            monkeypatch.setattr(store._tree, "end_the_dead", failing)
+            await store.create("/a", b"1")
+            assert failing.has_failed
+
+            async def is_told() -> bool:
+                return "/a" in heard.paths
+
+            await heard.until(is_told)
+
+    run(main)
+
+
+def test_a_write_stands_and_is_told_to_all_when_there_is_no_descriptor_to_ring_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as store, opened(tmp_path) as other:
+            await store.sync()
+            heard = Heard(other)
+            failing = FailingOnce(session_files.ring, OSError(errno.EMFILE, "Too many open files"))
+            monkeypatch.setattr(session_files, "ring", failing)
+            assert await store.create("/a", b"1") == "/a"
+            assert failing.has_failed
+
+            async def is_told() -> bool:
+                return "/a" in heard.paths
+
+            await heard.until(is_told)
+
+    run(main)
+
+
+def test_a_session_that_cannot_look_for_want_of_descriptors_says_that_the_store_is_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who follows the metadata asks again for that, and gives up for anything that he does not know."""
+
+    async def main() -> None:
+        async with opened(tmp_path) as store, opened(tmp_path):
+            with monkeypatch.context() as without:
+                without.setattr(session_files, "is_alive", no_descriptor)
+                with pytest.raises(UnreachableError, match="Too many open files"):
+                    await store.sync()
+            await store.sync()
+
+    def no_descriptor(directory: str, number: int) -> bool:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    run(main)

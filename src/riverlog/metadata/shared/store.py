@@ -28,6 +28,7 @@ from riverlog.model.metadata_store import (
     SessionLostError,
     SessionState,
     Set,
+    StoreError,
     UnreachableError,
     Versioned,
     WatchEvent,
@@ -136,7 +137,7 @@ class SharedStore:
             raise SessionLostError("The metadata store has been closed.")
         try:
             return await self._loop.run_in_executor(self._thread, work)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise UnreachableError(f"The shared metadata cannot be read: {error}.") from error
 
     def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> str:
@@ -161,13 +162,21 @@ class SharedStore:
 
     def _set(self, path: str, data: bytes, expected_version: int | None) -> int:
         version = self._tree.apply([Set(path, data, expected_version)], version_of=path)
-        self._look()
+        self._look_after_write()
         assert version is not None
         return version
 
     def _apply(self, operations: Sequence[Operation]) -> None:
         self._tree.apply(operations)
-        self._look()
+        self._look_after_write()
+
+    def _look_after_write(self) -> None:
+        """What was written stands, also when the look fails: that is tried again, and the caller is not told
+        that the write has failed."""
+        try:
+            self._look()
+        except (sqlite3.Error, OSError, StoreError) as error:
+            self._loop.call_soon_threadsafe(self._look_later, error)
 
     def _on_wake(self) -> None:
         self._tree.own.heed()
@@ -188,10 +197,11 @@ class SharedStore:
         if look.cancelled() or self._state is not SessionState.CONNECTED:
             return
         if (error := look.exception()) is not None:
-            _logger.warning(
-                "The shared metadata cannot be read, tried again in %s s: %s", _LOOK_AGAIN_S, error
-            )
-            self._loop.call_later(_LOOK_AGAIN_S, self._look_soon)
+            self._look_later(error)
+
+    def _look_later(self, error: BaseException) -> None:
+        _logger.warning("The shared metadata cannot be read, tried again in %s s: %s", _LOOK_AGAIN_S, error)
+        self._loop.call_later(_LOOK_AGAIN_S, self._look_soon)
 
     def _look(self) -> None:
         """In the thread: end sessions that are gone, find out what changed, and have the event loop tell."""

@@ -53,6 +53,7 @@ class SharedTree:
         self._path = f"{directory}/{FILE_NAME}"
         self._sessions = f"{directory}/{SESSIONS}"
         self._directory = directory
+        self._is_to_ring = False
         with session_files.alone(directory):
             # The thread that closes it may be another one, when its owner was given up.
             self._db = sqlite3.connect(
@@ -129,7 +130,8 @@ class SharedTree:
                 self._note(transaction, topmost(changed))
             node = None if version_of is None else self.rows.get(version_of)
         if changed:
-            self._ring()
+            with suppress(OSError):  # What was written stands; the next look rings again.
+                self._ring()
         return None if node is None else node.version
 
     def tree(self, path: str) -> dict[str, Versioned]:
@@ -143,6 +145,8 @@ class SharedTree:
 
     def look(self) -> News:
         """What has changed since the last look, oldest first, and who is there."""
+        if self._is_to_ring:
+            self._ring()
         rows = self._db.execute(
             "SELECT number, paths, (SELECT min(number) FROM change) FROM change"
             " WHERE number > ? ORDER BY number",
@@ -208,7 +212,10 @@ class SharedTree:
         return [number for (number,) in rows]
 
     def _ring(self) -> None:
+        """Raises `OSError` when no descriptor can be had; whoever looks next rings then."""
+        self._is_to_ring = True
         session_files.ring(self._sessions, self._others())
+        self._is_to_ring = False
 
     def _last_transaction(self) -> int:
         [last] = self._db.execute("SELECT last FROM transactions").fetchone()
