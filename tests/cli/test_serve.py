@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,14 @@ from tests.cli.running import EXECUTABLE, CommandLine
 from tests.waiting import is_readable
 
 READY = "riverlog ready on "
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """Taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @contextmanager
@@ -50,6 +59,26 @@ def test_a_signal_stops_it_cleanly_and_the_data_stays(tmp_path: Path, number: si
 
     with serving("--listen", "127.0.0.1:0", directory=tmp_path) as (_, address):
         assert CommandLine(address).consume(topic).stdout == "kept\n"
+
+
+def test_a_signal_ends_a_start_that_waits_for_zookeeper(tmp_path: Path) -> None:
+    with closed_port() as port:
+        process = subprocess.Popen(
+            [EXECUTABLE, "serve", "-l", "127.0.0.1:0", "-s", f"zookeeper.connect=127.0.0.1:{port}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        try:
+            assert process.stderr is not None
+            assert "Waiting for ZooKeeper" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.communicate()
+    assert (process.returncode, output) == (0, "")
 
 
 def test_it_says_directory_cluster_and_version(tmp_path: Path) -> None:

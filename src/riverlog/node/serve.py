@@ -40,8 +40,10 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         loop.add_signal_handler(number, stopped.set)
     if is_supervised:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, stopped)
-    node = Node(await with_broker_number(settings, thread_executor))
-    await node.start()
+    node = await _start_unless(stopped, settings)
+    if node is None:
+        _logger.info("stopped before it was ready")
+        return
     try:
         _logger.info(
             "riverlog %s, cluster %s, data in %s",
@@ -56,6 +58,26 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
     finally:
         await node.stop()
     _logger.info("stopped")
+
+
+async def _start_unless(stopped: asyncio.Event, settings: Settings) -> Node | None:
+    """None when it is told to stop first: a start can wait for long, as for ZooKeeper, and is given up."""
+    starting, told = asyncio.create_task(_start(settings)), asyncio.create_task(stopped.wait())
+    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if starting.done():
+        return await starting
+    starting.cancel()
+    [outcome] = await asyncio.gather(starting, return_exceptions=True)
+    if isinstance(outcome, Node):  # It was ready in the same moment.
+        await outcome.stop()
+    return None
+
+
+async def _start(settings: Settings) -> Node:
+    node = Node(await with_broker_number(settings, thread_executor))
+    await node.start()
+    return node
 
 
 def _stop_at_end_of_input(stopped: asyncio.Event) -> None:
