@@ -1,15 +1,22 @@
 """Names and numbers that identify things, as types of their own so that they cannot be mixed up."""
 
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
 
+_BROKER: Final = "broker-"
+
 
 def client_id_of_broker(node_id: NodeId) -> str:
     """What a broker calls itself when it asks another one."""
-    return f"broker-{node_id}"
+    return f"{_BROKER}{node_id}"
+
+
+def is_broker(client_id: str | None) -> bool:
+    """Whether somebody calls itself as a broker does. A broker that others do not see any more counts."""
+    return client_id is not None and client_id.startswith(_BROKER) and client_id[len(_BROKER) :].isdecimal()
 
 
 class TopicPartition(NamedTuple):

@@ -423,9 +423,7 @@ def _transactions(parts: Collaborators) -> list[AnyRoute]:
         ),
         route(EndTxnRequest, EndTxnHandler(transactions, follower), on_transactional_id(WRITE)),
         route(
-            WriteTxnMarkersRequest,
-            WriteTxnMarkersHandler(parts.markers, follower),
-            on_cluster(ALTER, CLUSTER_ACTION),
+            WriteTxnMarkersRequest, WriteTxnMarkersHandler(parts.markers), on_cluster(ALTER, CLUSTER_ACTION)
         ),
         route(
             TxnOffsetCommitRequest,

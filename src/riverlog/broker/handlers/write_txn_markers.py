@@ -7,9 +7,8 @@ hangs, gets what Apache Kafka does.
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.coordinator.transactions.markers import Marker, MarkerWriter
-from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition, client_id_of_broker
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition, is_broker
 from riverlog.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -21,15 +20,13 @@ from riverlog.wire.messages.write_txn_markers import (
 
 
 class WriteTxnMarkersHandler:
-    def __init__(self, writer: MarkerWriter, follower: MetadataFollower) -> None:
+    def __init__(self, writer: MarkerWriter) -> None:
         self._writer = writer
-        self._follower = follower
 
     async def handle(
         self, request: WriteTxnMarkersRequest, context: RequestContext
     ) -> WriteTxnMarkersResponse:
-        brokers = {client_id_of_broker(node_id) for node_id in self._follower.image.brokers}
-        may_be_written = context.client_id in brokers
+        may_be_written = is_broker(context.client_id)
         return WriteTxnMarkersResponse(
             markers=[await self._write(marker, may_be_written) for marker in request.markers]
         )
