@@ -123,7 +123,11 @@ def test_aborted_records_and_markers(riverlog: CommandLine, topic: str) -> None:
     with transaction(riverlog, topic, "one", "two"):
         pass
     eventually(lambda: names(riverlog, topic, "0", "11") == ["aborted"], "the abort is not seen")
-    assert names(riverlog, topic, "0", "11", "--isolation", "read_uncommitted") == []
+    uncommitted = ("--isolation", "read_uncommitted")
+    assert names(riverlog, topic, "0", "11", *uncommitted) == []
+    assert (
+        "a record, committed or not, is there" in riverlog("explain", topic, "0", "11", *uncommitted).stdout
+    )
     [marker] = reasons(riverlog, topic, "0", "12")
     assert (marker["reason"], "abort marker" in marker["what"]) == ("marker", True)
     with transaction(riverlog, topic, "three") as (_, producer):

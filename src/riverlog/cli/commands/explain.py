@@ -72,7 +72,7 @@ def explain(
                 found.append(asking.about((topic, partition), offset))
             elif wanted is not None and since_ms is not None:
                 found += asking.about_key(wanted, since_ms)
-    _show(found, output)
+    _show(found, output, isolation)
 
 
 class _Asking:
@@ -129,16 +129,17 @@ def _told(topic: str, partition: int | None, offset: int | None, reasons: list[R
     }
 
 
-def _show(found: list[dict[str, object]], output: OutputFormat) -> None:
+def _show(found: list[dict[str, object]], output: OutputFormat, isolation: Isolation) -> None:
     if output is OutputFormat.JSON:
         show_json(found)
         return
+    record = "a committed record" if isolation is Isolation.COMMITTED else "a record, committed or not,"
     for each in found:
         reasons = each["reasons"]
         assert isinstance(reasons, list)
         place = each["topic"] if each["partition"] is None else f"{each['topic']}-{each['partition']}"
         at = "" if each["offset"] is None else f" offset {each['offset']}"
-        verdict = "" if reasons else " a committed record is there, and a consumer that asks for it gets it"
+        verdict = "" if reasons else f" {record} is there, and a consumer that asks for it gets it"
         typer.echo(f"{place}{at}:{verdict}")
         for number, reason in enumerate(reasons, start=1):
             typer.echo(f"  {number}. {reason['reason']}: {reason['what']}")
