@@ -310,6 +310,8 @@ def test_a_transaction_is_all_or_nothing(riverlog: CommandLine) -> None:
     assert "the transaction is committed" in done.stderr
     assert "stdin, line 3: not JSON" in failed.stderr
     assert "the transaction is aborted" in failed.stderr
+    assert "before it were sent" not in failed.stderr
+    assert "it and what follows it were not sent" in failed.stderr
     assert riverlog.consume(topic).stdout == "a\nb\n"
     assert "--acks all" in riverlog("produce", topic, "--transactional", "--acks", "1", code=2).stderr
 

@@ -269,7 +269,7 @@ def _json_parser(
         if partition is not None and present is not None and partition not in present:
             raise RecordSyntaxError(
                 f"the topic has no partition {partition}, only 0 to {len(present) - 1}",
-                remedy="--ignore-partitions places records by their keys; those before it were sent",
+                remedy="--ignore-partitions places records by their keys; it and what follows were not sent",
             )
         return replace(record, headers=common + record.headers, partition=partition)
 

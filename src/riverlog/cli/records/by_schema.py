@@ -19,7 +19,9 @@ def by_schema(
         try:
             return encoders[side](data)
         except ValueError as error:
-            raise RecordSyntaxError(f"the {side} {error}", remedy="the records before it were sent") from None
+            raise RecordSyntaxError(
+                f"the {side} {error}", remedy="it and what follows it were not sent"
+            ) from None
 
     def parse_and_encode(line: bytes) -> InputRecord:
         record = parse(line)

@@ -66,5 +66,5 @@ def _parsed(
             raise CommandError(
                 f"{name}, line {number}: {error}",
                 remedy=error.remedy
-                or "the records before it were sent; `riverlog produce --help` shows the syntax",
+                or "it and what follows it were not sent; `riverlog produce --help` shows the syntax",
             ) from None
