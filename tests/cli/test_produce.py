@@ -218,6 +218,16 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_sent(riverlog: CommandLi
     assert riverlog.consume(topic).stdout.split() == ["1", "2", "3"]
 
 
+def test_what_was_not_delivered_before_a_bad_line_has_its_reason(riverlog: CommandLine) -> None:
+    topic = riverlog.topic("-s", "cleanup.policy=compact")
+
+    outcome = riverlog("produce", topic, "-i", "json", stdin='{"value": "no key"}\n[]\n', code=1)
+
+    assert "0 of 1 records delivered" in outcome.stderr
+    assert "1 failed: Broker: Broker failed to validate record" in outcome.stderr
+    assert "stdin, line 2: not a JSON object" in outcome.stderr
+
+
 def test_a_partition_that_is_not_there_is_exit_code_4(riverlog: CommandLine) -> None:
     topic = riverlog.topic("--partitions", "2")
 

@@ -4,6 +4,7 @@ Keys are placed by murmur2 as Kafka's Java client places them; librdkafka's own 
 the same key elsewhere than every other client does.
 """
 
+import sys
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import replace
@@ -219,7 +220,7 @@ def _send(connection: Connection, producer: "Producer", delivery: Delivery, send
         wait_for_deliveries(producer, connection.timeout_s + DELIVERY_GRACE_S)
         raise
     finally:
-        delivery.report()
+        delivery.report(ends_otherwise=sys.exception() is not None)
     delivery.raise_if_failed()
 
 

@@ -57,10 +57,10 @@ class Delivery:
         if self.first_error is None:
             self.first_error = error
 
-    def report(self) -> None:
-        """Say how many arrived, and why others did not."""
+    def report(self, *, ends_otherwise: bool) -> None:
+        """Say how many arrived, and why others did not; a single reason only where no error will tell it."""
         remark(f"{self.delivered} of {self.sent} records delivered to {self.topic}")
-        if len(self.reasons) > 1:
+        if len(self.reasons) > 1 or ends_otherwise:
             for reason, count in self.reasons.most_common(REASONS_SHOWN):
                 remark(f"{count} failed: {reason}")
 
