@@ -218,6 +218,15 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_sent(riverlog: CommandLi
     assert riverlog.consume(topic).stdout.split() == ["1", "2", "3"]
 
 
+def test_a_compacted_topic_is_said_to_need_keys(riverlog: CommandLine) -> None:
+    topic = riverlog.topic("-s", "cleanup.policy=compact")
+
+    outcome = riverlog("produce", topic, stdin="no key\n", code=1)
+
+    assert "(INVALID_RECORD)" in outcome.stderr
+    assert "try: a compacted topic (cleanup.policy=compact) takes records with a key only" in outcome.stderr
+
+
 def test_what_was_not_delivered_before_a_bad_line_has_its_reason(riverlog: CommandLine) -> None:
     topic = riverlog.topic("-s", "cleanup.policy=compact")
 

@@ -212,6 +212,10 @@ _MEANINGS: dict[str, tuple[ExitCode, str]] = {
         ExitCode.FAILURE,
         "allow larger ones with `riverlog topic alter TOPIC --set max.message.bytes=…`, or send smaller ones",
     ),
+    "INVALID_RECORD": (
+        ExitCode.FAILURE,
+        'a compacted topic (cleanup.policy=compact) takes records with a key only: -k, -K, or "key" in JSON',
+    ),
     "KAFKA_STORAGE_ERROR": (
         ExitCode.FAILURE,
         "the broker's disk is full or failing: its log says which; free space there, or shorten retention",
