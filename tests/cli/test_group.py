@@ -17,6 +17,7 @@ from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.running import EXECUTABLE, CommandLine
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -300,8 +301,29 @@ def test_offsets_that_members_read_are_not_deleted(riverlog: CommandLine, group:
     assert "stop them" in refused.stderr
 
 
-def test_a_description_fits_80_columns(riverlog: CommandLine, group: str, topic: str) -> None:
-    with member(riverlog, group, topic) as consumer:
+@pytest.mark.parametrize("client", ["riverlog-cli", "orders-service-of-a-warehouse"])
+def test_a_description_fits_80_columns(riverlog: CommandLine, group: str, topic: str, client: str) -> None:
+    """The id of a member begins with that of its client."""
+    with member(riverlog, group, topic, client_id=client) as consumer:
         shown = riverlog("group", "describe", group).stdout
-        assert consumer.memberid() in shown
+        assert f"     1  {consumer.memberid()}\n        {client} on 127.0.0.1\n" in shown
+    assert max(map(len, shown.splitlines())) <= 80, shown
+
+
+def test_members_without_partitions_are_told_in_80_columns(riverlog: CommandLine, group: str) -> None:
+    topic, client = riverlog.topic(), "orders-service-of-a-warehouse"
+    settings = {"bootstrap.servers": riverlog.bootstrap, "group.id": group, "client.id": client}
+    with member(riverlog, group, topic, client_id=client) as first:
+        second = Consumer(settings)
+        second.subscribe([topic])
+
+        def described() -> str:
+            first.poll(0.1)
+            second.poll(0.1)
+            return riverlog("group", "describe", group).stdout
+
+        eventually(lambda: "\nmembers without partitions\n" in described(), "nobody is idle")
+        shown = described()
+        second.close()
+    assert shown.count(f"        {client} on 127.0.0.1\n") == 2
     assert max(map(len, shown.splitlines())) <= 80, shown

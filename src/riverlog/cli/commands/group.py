@@ -188,10 +188,17 @@ def _show_one(row: dict[str, object]) -> None:
         show_table([_shown(each, owners) for each in partitions])
     if owners:
         typer.echo("\nmembers")
-        show_table([{"member": number, **each} for number, each in enumerate(owners, start=1)])
+        for number, each in enumerate(owners, start=1):
+            _show_member(str(number), each)
     if idle:
         typer.echo("\nmembers without partitions")
-        show_table(idle)
+        for each in idle:
+            _show_member("-", each)
+
+
+def _show_member(label: str, member: dict[str, object]) -> None:
+    """In two lines: the member's id is long, and begins with that of its client."""
+    typer.echo(f"{label:>6}  {member['owner']}\n        {member['client']} on {member['host']}")
 
 
 def _shown(partition: dict[str, object], owners: list[dict[str, object]]) -> dict[str, object]:
