@@ -47,6 +47,7 @@ class Registrar:
         self._session_timeout_s = session_timeout_s
         self._wall_ms = wall_ms
         self._epoch: int | None = None
+        self._was_registered = False
         self._changed = asyncio.Event()
         self._watching: list[Watching] = []
         self._task: asyncio.Task[None] | None = None
@@ -117,9 +118,11 @@ class Registrar:
                 retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
             if isinstance(outcome, int) and outcome != self._epoch:
-                is_first, self._epoch = self._epoch is None, outcome
-                level = logging.DEBUG if is_first else logging.INFO  # A first one is part of every start.
+                self._epoch = outcome
+                # The first one is part of every start and not worth a line.
+                level = logging.INFO if self._was_registered else logging.DEBUG
                 _logger.log(level, "Broker %d is registered with epoch %d", self._me.node_id, outcome)
+                self._was_registered = True
             return outcome
 
     async def _wait(self, timeout_s: float) -> None:
