@@ -106,6 +106,19 @@ def test_connections_above_the_limits_are_closed_at_once() -> None:
     run(main)
 
 
+def test_brokers_of_a_cluster_have_room_beside_the_share_of_their_address() -> None:
+    async def main() -> None:
+        limits = ConnectionLimits(per_address_max=1, brokers_at={"127.0.0.2": 1})
+        async with served(Scripted(echo), limits) as server:
+            kept = [await server.connect("127.0.0.2") for _ in range(2)]
+            reader, refused = await asyncio.open_connection(*server.address, local_addr=("127.0.0.2", 0))
+            assert await reader.read() == b""
+            for _, writer in [*kept, (reader, refused)]:
+                writer.close()
+
+    run(main)
+
+
 def test_only_connections_that_are_silent_for_too_long_are_closed_as_idle() -> None:
     async def main() -> None:
         polling: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

@@ -52,6 +52,8 @@ class ScriptedSocket:
 
     def close(self) -> None: ...
 
+    def reset(self) -> None: ...
+
 
 class Counted(ReceiveMemory):
     """Knows what is lent."""

@@ -83,6 +83,8 @@ class Narrow:
 
     def close(self) -> None: ...
 
+    def reset(self) -> None: ...
+
 
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> Path:

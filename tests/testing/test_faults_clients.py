@@ -80,7 +80,7 @@ def test_a_client_of_a_broker_that_refuses_waits_until_it_does_not(
     riverlog_broker: Broker, topic: str
 ) -> None:
     complaints: list[str] = []
-    with riverlog_broker.faults.refuse_connections():
+    with riverlog_broker.faults.refuse_connections() as fault:
         producer = Producer(
             {
                 "bootstrap.servers": riverlog_broker.bootstrap_servers,
@@ -88,7 +88,10 @@ def test_a_client_of_a_broker_that_refuses_waits_until_it_does_not(
             }
         )
         producer.produce(topic, b"at last")
-        eventually(lambda: bool(producer.poll(0.05)) or any("refused" in each for each in complaints))
+        eventually(
+            lambda: bool(producer.poll(0.05)) or any("brokers are down" in each for each in complaints)
+        )
+    assert fault.hits >= 1
     assert producer.flush(20) == 0
     assert [each.value for each in riverlog_broker.consume(topic)] == [b"at last"]
 

@@ -106,6 +106,10 @@ def test_never_struck(riverlog_broker, riverlog_topic, riverlog_faults):
     with riverlog_faults.error("EndTxn", "FENCED_INSTANCE_ID"):
         send(riverlog_broker, riverlog_topic)
 
+def test_nobody_was_refused(riverlog_broker, riverlog_faults):
+    with riverlog_faults.refuse_connections():
+        pass
+
 def test_failed_by_itself(riverlog_faults):
     riverlog_faults.disconnect("Fetch")
     assert False, "of its own"
@@ -120,10 +124,17 @@ def test_afterwards(riverlog_broker, riverlog_topic):
 """,
     )
     assert outcomes(output) == {
-        "PASSED": ["test_struck", "test_never_struck", "test_wrong_predicate", "test_afterwards"],
-        "ERROR": ["test_never_struck", "test_wrong_predicate"],
+        "PASSED": [
+            "test_struck",
+            "test_never_struck",
+            "test_nobody_was_refused",
+            "test_wrong_predicate",
+            "test_afterwards",
+        ],
+        "ERROR": ["test_never_struck", "test_nobody_was_refused", "test_wrong_predicate"],
         "FAILED": ["test_failed_by_itself"],
     }, output
+    assert "faults.refuse_connections() [0 hits]" in output
     assert "faults.disconnect('Produce', topic='another') [0 hits]" in output
     assert "faults.error('EndTxn', 'FENCED_INSTANCE_ID') [0 hits]" in output
     assert "no_such_thing" in output

@@ -51,19 +51,15 @@ class Socket(Protocol):
         """Stop the callbacks, then close."""
         ...
 
+    def reset(self) -> None:
+        """Close so that the peer is told of a broken connection, not of one that has ended."""
+        ...
+
 
 class Listening(Protocol):
     @property
     def address(self) -> Address:
         """The address that is bound, with the port that was really taken."""
-        ...
-
-    def refuse(self) -> None:
-        """From now on a connection is refused as if nobody listened; nobody else can have the address."""
-        ...
-
-    def take(self) -> None:
-        """Listen again after `refuse`."""
         ...
 
     def close(self) -> None: ...

@@ -4,7 +4,7 @@ A client that connects in between waits a moment instead of being refused or tol
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from riverlog.broker.net.connections import Connections
 from riverlog.model.config.slices import Listener
@@ -27,10 +27,6 @@ class Listeners:
     @property
     def bound(self) -> Mapping[str, Address]:
         return {name: listening.address for name, listening in self._listening.items()}
-
-    @property
-    def all(self) -> Collection[Listening]:
-        return self._listening.values()
 
     def bind(self, listeners: Sequence[Listener], advertised: Sequence[Listener]) -> None:
         for listener in listeners:

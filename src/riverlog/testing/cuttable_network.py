@@ -98,3 +98,8 @@ class _Link:
         self._on_readable = None
         self._on_close(self)
         self._inner.close()
+
+    def reset(self) -> None:
+        self._on_readable = None
+        self._on_close(self)
+        self._inner.reset()

@@ -90,10 +90,6 @@ class Fault:
         return self._hits
 
     @property
-    def is_counted(self) -> bool:
-        return self._times is not None
-
-    @property
     def is_used_up(self) -> bool:
         return self._times is not None and self._hits >= self._times
 

@@ -99,11 +99,8 @@ class Faults:
         return self._add(Fault(self.remove, Kind.DROP_REPLY, Where(_api(api), client_id, topic, when), times))
 
     def refuse_connections(self, *, times: int | None = None) -> Fault:
-        """Refuse new connections, as if nobody listened; `disconnect` ends those that are there.
-
-        Nobody can count what the operating system refuses: `hits` is one for each time that this comes into
-        force. With `times`, so many connections are taken and closed at once instead, each of them a hit.
-        """
+        """Reset new connections before a byte is exchanged, each of them a hit; `disconnect` ends those that
+        are there. What the operating system refuses nobody can count, so that the port goes on to listen."""
         return self._add(Fault(self.remove, Kind.REFUSE, Where(), times))
 
     def remove(self, fault: Fault) -> None:
@@ -133,13 +130,7 @@ class Faults:
 
     @property
     def of_connections(self) -> tuple[Fault, ...]:
-        """Of those that are taken and closed."""
-        return tuple(each for each in self._faults if each.kind is Kind.REFUSE and each.is_counted)
-
-    @property
-    def of_ports(self) -> tuple[Fault, ...]:
-        """For which nobody listens."""
-        return tuple(each for each in self._faults if each.kind is Kind.REFUSE and not each.is_counted)
+        return tuple(each for each in self._faults if each.kind is Kind.REFUSE)
 
     def _add(self, fault: Fault) -> Fault:
         with self._lock:

@@ -11,20 +11,19 @@ the request goes on, and both answers leave as one. Every request is counted onc
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from riverlog.broker.exchange.context import Answer, HangUp
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.net.connection import Answering, Later
 from riverlog.model.errors import ErrorCode
-from riverlog.model.network import Address, Listening
+from riverlog.model.network import Address
 from riverlog.testing.about_topics import TopicName, answers_for, put_together, split, topics_of
 from riverlog.testing.error_replies import error_reply
 from riverlog.testing.fault import Asked, Fault, Kind
 from riverlog.testing.faults import Faults
 from riverlog.testing.in_process import decode_reply, finished
-from riverlog.testing.refusing_ports import RefusingPorts
 from riverlog.wire.apis import APIS, Api, ApiKey
 from riverlog.wire.codec import MalformedMessage, decode
 from riverlog.wire.framing import (
@@ -189,7 +188,6 @@ class Faulting:
         """As `topic_name`: told the API of each request that its door does not see."""
         self._lock = threading.Lock()
         self._answering: FaultyAnswering | None = None
-        self._ports = RefusingPorts(self.faults)
 
     def over(self, answering: Answering) -> Answering:
         with self._lock:
@@ -198,9 +196,6 @@ class Faulting:
             )
             return self._answering
 
-    def listens(self, listening: Collection[Listening]) -> None:
-        self._ports.listens(listening)
-
     def refuses(self, peer: Address) -> bool:
         return any(fault.strike() for fault in self.faults.of_connections)
 
@@ -208,7 +203,6 @@ class Faulting:
         with self._lock:
             if self._answering is not None:
                 self._answering.follow()
-        self._ports.follow()
 
 
 def _decoded(frame: memoryview, header: RequestHeader, start: int) -> Message | None:

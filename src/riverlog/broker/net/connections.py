@@ -31,6 +31,9 @@ class ConnectionLimits:
     connections_max: int = 2**31 - 1
     per_address_max: int = 2**31 - 1
     per_address_overrides: Mapping[str, int] = field(default_factory=dict)
+    brokers_at: Mapping[str, int] = field(default_factory=dict)
+    """How many connections of other brokers an address may have beyond its share; under "" those of brokers
+    whose address is a name, and may be any."""
     idle_ms_max: int | None = 10 * 60 * 1000
 
 
@@ -47,7 +50,7 @@ class Connections:
         metrics: Metrics,
         refuses: Callable[[Address], bool] = lambda _: False,
     ) -> None:
-        """`refuses` names peers whose connections are closed at once, whatever the limits say."""
+        """`refuses` names peers whose connections are reset at once, whatever the limits say."""
         self._answering = answering
         self._refuses = refuses
         self.limits = limits
@@ -70,8 +73,7 @@ class Connections:
 
     def accept(self, socket: Socket, listener_name: str) -> None:
         host = socket.peer.host
-        allowed = self.limits.per_address_overrides.get(host, self.limits.per_address_max)
-        if len(self._open) >= self.limits.connections_max or self._per_address[host] >= allowed:
+        if len(self._open) >= self.limits.connections_max or self._per_address[host] >= self._allowed(host):
             self._refused.add()
             self._log.warn("refused %s: there are too many connections", socket.peer)
             socket.close()
@@ -79,7 +81,7 @@ class Connections:
             return
         if self._refuses(socket.peer):
             self._refused.add()
-            socket.close()
+            socket.reset()
             return
         self._accepted.add()
         self._per_address[host] += 1
@@ -94,6 +96,12 @@ class Connections:
             on_closed=self._on_closed,
         )
         self._open[connection] = None
+
+    def _allowed(self, host: str) -> int:
+        """From one address. Brokers of a cluster are not to keep each other out."""
+        limits = self.limits
+        share = limits.per_address_overrides.get(host, limits.per_address_max)
+        return share + limits.brokers_at.get(host, 0) + limits.brokers_at.get("", 0)
 
     def close_idle(self) -> None:
         """One turn of the scan; call it every few seconds. Those looked at longest ago come first."""

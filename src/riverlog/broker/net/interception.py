@@ -4,11 +4,10 @@ An interception stands before everything: it sees whole frames, whichever way th
 answers on their way back. A broker without one has no trace of it on any request's way.
 """
 
-from collections.abc import Collection
 from typing import Protocol
 
 from riverlog.broker.net.connection import Answering
-from riverlog.model.network import Address, Listening
+from riverlog.model.network import Address
 
 
 class Interception(Protocol):
@@ -16,21 +15,14 @@ class Interception(Protocol):
         """What connections ask instead of `answering`, once for each start of a broker."""
         ...
 
-    def listens(self, listening: Collection[Listening]) -> None:
-        """The listeners of a broker, once for each start, when they are bound."""
-        ...
-
     def refuses(self, peer: Address) -> bool:
-        """Whether a connection from there is closed as soon as it is made."""
+        """Whether a connection from there is reset as soon as it is made."""
         ...
 
 
 class NoInterception:
     def over(self, answering: Answering) -> Answering:
         return answering
-
-    def listens(self, listening: Collection[Listening]) -> None:
-        pass
 
     def refuses(self, peer: Address) -> bool:
         return False

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ _ACCEPTS_PER_TURN = 64
 _DESCRIPTORS_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_PAUSE_S = 0.5
 _MORE = socket.MSG_MORE
+_NO_LINGERING = struct.pack("ii", 1, 0)
 
 
 class AsyncNetwork:
@@ -44,9 +46,7 @@ class AsyncNetwork:
         )[0]
         loop = asyncio.get_running_loop()
         bound = self._bound(family, resolved)
-        return AsyncListening(
-            bound, self._bound, self._backlog, loop, on_accept, self._long_reply_buffer_bytes
-        )
+        return AsyncListening(bound, self._backlog, loop, on_accept, self._long_reply_buffer_bytes)
 
     def _bound(self, family: int, resolved: Any) -> socket.socket:
         server = socket.socket(family, socket.SOCK_STREAM)
@@ -82,56 +82,38 @@ class AsyncListening:
     def __init__(
         self,
         server: socket.socket,
-        bind: Callable[[int, Any], socket.socket],
         backlog: int,
         loop: asyncio.AbstractEventLoop,
         on_accept: Callable[[Socket], None],
         long_reply_buffer_bytes: int | None,
     ) -> None:
-        """`server` is bound; `bind` makes another one like it."""
+        """`server` is bound."""
         self._server = server
-        self._bind = bind
-        self._backlog = backlog
         self._loop = loop
         self._on_accept = on_accept
         self._long_reply_buffer_bytes = long_reply_buffer_bytes
         self._resuming: asyncio.TimerHandle | None = None
         host, port = server.getsockname()[:2]
         self._address = Address(host, port)
-        self.take()
+        try:
+            server.listen(backlog)
+        except BaseException:
+            server.close()
+            raise
+        loop.add_reader(server.fileno(), self._accept_waiting)
 
     @property
     def address(self) -> Address:
         return self._address
 
-    def take(self) -> None:
-        try:
-            self._server.listen(self._backlog)
-        except BaseException:
-            self._server.close()
-            raise
-        self._loop.add_reader(self._server.fileno(), self._accept_waiting)
-
-    def refuse(self) -> None:
-        """A socket that has listened cannot do so again after its end. So another one takes the address while
-        this one still has it, and only listens later."""
-        ended = self._server
-        self._stop_accepting()
-        ended.shutdown(socket.SHUT_RDWR)
-        self._server = self._bind(ended.family, ended.getsockname())
-        ended.close()
-
     def close(self) -> None:
         if self._server.fileno() < 0:
             return
-        self._stop_accepting()
-        self._server.close()
-
-    def _stop_accepting(self) -> None:
         if self._resuming is not None:
             self._resuming.cancel()
             self._resuming = None
         self._loop.remove_reader(self._server.fileno())
+        self._server.close()
 
     def _accept_waiting(self) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -283,3 +265,8 @@ class AsyncSocket:
         self.on_readable(None)
         self.on_writable(None)
         self._socket.close()
+
+    def reset(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+        self.close()

@@ -45,12 +45,6 @@ class SimulatedListening:
         else:
             socket.close()
 
-    def refuse(self) -> None:
-        self._wires.forget(self)
-
-    def take(self) -> None:
-        self._wires.remember(self)
-
     def close(self) -> None:
         self._wires.forget(self)
 

@@ -234,6 +234,11 @@ class SimulatedSocket:
         elif self._error is None:
             self._outward.put(_END)
 
+    def reset(self) -> None:
+        if not self.is_gone:
+            self._go()
+            self.refuse()
+
     # For the network.
 
     def vanish(self) -> None:
