@@ -10,6 +10,7 @@ from interop.conftest import KAFKA
 from tests.cli.running import CommandLine
 from tests.cli.test_explain import (
     test_a_group_that_has_committed_beyond_it,
+    test_a_group_without_members_that_has_read_other_topics,
     test_a_key_that_is_hashed_to_another_partition,
     test_a_key_without_records_is_said_to_have_none,
     test_a_record_that_is_there_has_no_reason_not_to_be_seen,
@@ -29,6 +30,7 @@ from tests.waiting import eventually
 
 __all__ = [
     "test_a_group_that_has_committed_beyond_it",
+    "test_a_group_without_members_that_has_read_other_topics",
     "test_a_key_that_is_hashed_to_another_partition",
     "test_a_key_without_records_is_said_to_have_none",
     "test_a_record_that_is_there_has_no_reason_not_to_be_seen",

@@ -76,6 +76,19 @@ def test_a_topic_shows_every_setting_with_value_and_source(client: RawClient, ve
     assert shown["segment.bytes"].documentation == (None if version >= 3 else "")
 
 
+def test_a_broker_tells_its_clock_to_who_asks_for_it() -> None:
+    with Broker() as broker, RawClient(broker) as client:
+        broker.clock.advance(hours=1)
+        [told] = describe(client, (BROKER, "1"), keys=["riverlog.clock.ms", "log.retention.ms"])
+        [everything] = describe(client, (BROKER, "1"))
+        now_ms = broker.clock.now_ms
+    shown = {config.name: config for config in told.configs}
+    assert sorted(shown) == ["log.retention.ms", "riverlog.clock.ms"]
+    assert shown["riverlog.clock.ms"].read_only
+    assert 0 <= now_ms - int(shown["riverlog.clock.ms"].value or "") < 60_000
+    assert "riverlog.clock.ms" not in {config.name for config in everything.configs}
+
+
 @pytest.mark.parametrize("version", range(1, 5))
 def test_resources_that_cannot_be_described(client: RawClient, version: int) -> None:
     results = describe(

@@ -1,10 +1,12 @@
 """A small schema registry for tests: subjects, versions and schemas by number, over a registry's REST calls.
 
 No registry is to be had as a package, so this one speaks as much of that interface as registry clients use.
-It keeps what it is given, checks no compatibility and compiles nothing: a Protobuf schema comes in the
-compiled form that clients send, and is given out in it.
+It keeps what it is given and checks no compatibility. A Protobuf schema may come as text, which is compiled,
+or in the compiled form that clients send; who asks with `format=serialized` is given the compiled form, as
+by Confluent's registry.
 """
 
+import base64
 import json
 import re
 import threading
@@ -14,6 +16,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from tests.cli.proto_text import compile_text
 
 Answer = tuple[int, Any]
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -39,7 +43,13 @@ class SchemaRegistry:
             versions.append(number)
         return number
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str, query: str = "") -> Answer:
+        status, document = self._find(path)
+        if status == 200 and document["schemaType"] == "PROTOBUF" and "format=serialized" in query.split("&"):
+            document = {**document, "schema": _compiled(document["schema"])}
+        return status, document
+
+    def _find(self, path: str) -> Answer:
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             number = int(found[1])
             if not 0 < number <= len(self.schemas):
@@ -53,11 +63,11 @@ class SchemaRegistry:
         found = re.fullmatch(r"/subjects/([^/]+)/versions", path)
         if found is None:
             return 404, "<html>no such page</html>"
-        if body.get("schemaType", "AVRO") != "PROTOBUF":
-            try:
-                json.loads(body["schema"])
-            except ValueError:
-                return 422, {"error_code": 42201, "message": "Invalid schema"}
+        check = _compiled if body.get("schemaType", "AVRO") == "PROTOBUF" else json.loads
+        try:
+            check(body["schema"])
+        except ValueError as error:
+            return 422, {"error_code": 42201, "message": f"Invalid schema: {error}"}
         kind, references = body.get("schemaType", "AVRO"), body.get("references") or ()
         return 200, {"id": self.register(unquote(found[1]), body["schema"], kind, references)}
 
@@ -72,13 +82,23 @@ class SchemaRegistry:
         return 200, {"subject": subject, "version": place, "id": number, **self.schemas[number - 1]}
 
 
+def _compiled(text: str) -> str:
+    """Of a text, or of what is compiled already."""
+    try:
+        base64.b64decode(text, validate=True)
+        return text
+    except ValueError:
+        return base64.b64encode(compile_text(text).SerializeToString()).decode()
+
+
 @contextmanager
 def serving() -> Iterator[SchemaRegistry]:
     registry = SchemaRegistry()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._reply(registry.get(urlsplit(self.path).path))
+            asked = urlsplit(self.path)
+            self._reply(registry.get(asked.path, asked.query))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -1,12 +1,14 @@
 """Ages of transactions, by the clocks that began them."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.cli.asking.broker_time import AGREE_WITHIN_MS, ahead_ms
+from riverlog.cli.asking.broker_time import AGREE_WITHIN_MS, ahead_ms, now_ms
+from riverlog.cli.asking.connection import Connection
 from riverlog.testing import Broker
 from tests.cli.running import CommandLine
 from tests.cli.test_txn import transactional
@@ -60,3 +62,38 @@ def test_ages_are_those_of_a_broker_whose_clock_is_ahead(ahead: Broker) -> None:
         assert 598 * SECOND_MS < age_ms < 720 * SECOND_MS
     assert f"the transaction of {name} has been open for 10m" in shown
     producer.abort_transaction(20)
+
+
+@pytest.fixture
+def two_ages(ahead: Broker) -> CommandLine:
+    """Of a broker ahead of us: a record of its two hours ago, and one of now."""
+    riverlog = CommandLine(ahead.bootstrap_servers)
+    riverlog("topic", "create", "times", "--set", "message.timestamp.type=LogAppendTime")
+    riverlog.produce("times", "old", options=("--key", "k"))
+    ahead.clock.advance(hours=2, transactions=True)
+    riverlog.produce("times", "new", options=("--key", "k"))
+    return riverlog
+
+
+def test_so_long_ago_is_by_the_clock_of_the_broker(two_ages: CommandLine) -> None:
+    assert two_ages("consume", "times", "--from", "@-1h", "-e").stdout.split() == ["new"]
+    assert two_ages("consume", "times", "--from", "@-3h", "--to", "@-1h").stdout.split() == ["old"]
+
+
+def test_since_is_by_the_clock_of_the_broker(two_ages: CommandLine) -> None:
+    told = two_ages("explain", "times", "--key", "k", "--since", "10m", "-o", "json").json
+    assert [each["offset"] for each in told] == [1]
+    told = two_ages("explain", "times", "--key", "k", "--since", "3h", "-o", "json").json
+    assert [each["offset"] for each in told] == [0, 1]
+
+
+def test_a_group_is_moved_and_a_topic_trimmed_by_the_clock_of_the_broker(two_ages: CommandLine) -> None:
+    [moved] = two_ages("group", "seek", "g", "--topic", "times", "--to", "@-1h", "-o", "json").json
+    [trimmed] = two_ages("topic", "trim", "times", "--before", "@-1h", "--yes", "-o", "json").json
+    assert (moved["to"], trimmed["start"]) == (1, 1)
+
+
+def test_where_brokers_cannot_be_asked_directly_it_is_our_own_clock() -> None:
+    with Broker() as broker:
+        connection = Connection(broker.bootstrap_servers, 10, {"security.protocol": "ssl"})
+        assert abs(now_ms(connection) - time.time() * SECOND_MS) < 60 * SECOND_MS

@@ -164,6 +164,14 @@ def test_a_group_that_has_committed_beyond_it(riverlog: CommandLine, topic: str)
     assert names(riverlog, topic, "0", "3", "--group", f"not-{group}") == ["no-group"]
 
 
+def test_a_group_without_members_that_has_read_other_topics(riverlog: CommandLine, topic: str) -> None:
+    group, other = f"g-{topic}", riverlog.topic()
+    riverlog("group", "seek", group, "--topic", other, "--to", "start")
+    nobody, elsewhere = reasons(riverlog, topic, "0", "3", "--group", group)
+    assert (nobody["reason"], elsewhere["reason"]) == ("no-members", "read-other-topics")
+    assert f"has never committed in {topic}, only in {other}" in elsewhere["what"]
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_the_owner_and_how_long_it_has_been_silent(riverlog: CommandLine, topic: str, protocol: str) -> None:
     group = f"g-{protocol}-{topic}"

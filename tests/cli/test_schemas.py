@@ -257,6 +257,58 @@ def test_protobuf_to_and_from_other_clients(cli: CommandLine, registry: SchemaRe
     assert "has no message 'shop.Nothing', only shop.Order, shop.Order.Line, shop.Refund" in failed.stderr
 
 
+PROTO_TEXT = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+
+message Order {  // As `proto_file`, but for people.
+  message Line { string text = 1; }
+  string item = 1;
+  int64 unit_count = 2;
+  Line line = 3;
+  google.protobuf.Timestamp at = 4;
+  repeated string tags = 5;
+}
+message Refund { string reason = 1; }
+"""
+
+
+def test_the_text_of_a_protobuf_schema_is_registered_and_used(
+    cli: CommandLine, registry: SchemaRegistry, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "orders.proto"
+    file.write_text(PROTO_TEXT)
+    sent = {"item": "pears", "unit_count": "3", "line": {"text": "x"}, "at": "2026-01-31T12:00:00Z"}
+    with_tags = {**sent, "tags": ["a", "b"]}
+    produce(cli, registry, topic, "--schema", f"value=protobuf:{file}", stdin=json.dumps(with_tags))
+    produce(
+        cli, registry, topic, "--schema", f"value=protobuf:{file}#shop.Refund", stdin='{"reason": "late"}'
+    )
+
+    [number] = registry.subjects[f"{topic}-value"]
+    assert registry.schemas[number - 1]["schema"] == PROTO_TEXT
+    assert consume(cli, registry, topic, "--schema", "value=protobuf").json_lines == [
+        with_tags,
+        {"reason": "late"},
+    ]
+    [first, _] = raw_values(cli, topic)
+    client = SchemaRegistryClient({"url": registry.url})
+    read = ProtobufDeserializer(message_class("shop.Order"), {"use.deprecated.format": False}, client)
+    order = read(first, context(topic))
+    assert (order.item, order.unit_count, order.line.text) == ("pears", 3, "x")
+
+
+def test_the_text_of_a_protobuf_schema_that_is_none_is_told(
+    cli: CommandLine, registry: SchemaRegistry, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "orders.proto"
+    file.write_text("message Order { string item }")
+    failed = produce(cli, registry, topic, "--schema", f"value=protobuf:{file}", stdin="{}\n", code=1)
+    assert f"refuses the schema for {topic}-value: Invalid schema" in failed.stderr
+    assert f"{topic}-value" not in registry.subjects
+
+
 def test_keys_have_schemas_too(
     cli: CommandLine, registry: SchemaRegistry, topic: str, tmp_path: Path
 ) -> None:

@@ -128,7 +128,9 @@ OUR_BROKER_KEYS = (
     "riverlog.2pc.warn.ms",
     "riverlog.decompressed.max.bytes",
     "riverlog.insecure",
+    "riverlog.lease.strict",
     "riverlog.open.files.max",
+    "riverlog.replica.lag.max.messages",
     "riverlog.strays.accept",
 )
 KRAFT = "of KRaft, which we do not have"

@@ -2,6 +2,8 @@
 
 Synonyms and, since 3, documentation come when they are asked for. A resource of an unknown type
 fails the whole request. The message of a success is empty, not absent, and so is that of an unknown topic.
+A broker that is asked for the key `riverlog.clock.ms` by its name tells its wall clock, for which there is
+no API.
 """
 
 from collections.abc import Collection
@@ -15,8 +17,9 @@ from riverlog.controller.configs import refuse_broker
 from riverlog.controller.decisions import Refusal
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import NO_CONFIG, ConfigResource, ResourceType
+from riverlog.model.clock import Clock
 from riverlog.model.config import describe
-from riverlog.model.config.effective import ConfigSource
+from riverlog.model.config.effective import BrokerLayers, ConfigSource
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.wire.messages.describe_configs import (
@@ -37,12 +40,13 @@ Described = list[DescribeConfigsResourceResult]
 
 class DescribeConfigsHandler:
     def __init__(
-        self, follower: MetadataFollower, layers: Layers, log_levels: LogLevels, node_id: NodeId
+        self, follower: MetadataFollower, layers: Layers, log_levels: LogLevels, node_id: NodeId, clock: Clock
     ) -> None:
         self._follower = follower
         self._layers = layers
         self._log_levels = log_levels
         self._node_id = node_id
+        self._clock = clock
 
     def handle(self, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
         if not all(resource.resource_type in _KINDS for resource in request.resources):
@@ -83,7 +87,7 @@ class DescribeConfigsHandler:
             case ResourceType.BROKER:
                 if not name:
                     return describe.describe_broker_default(layers, keys)
-                return refuse_broker(name, self._node_id) or describe.describe_broker(layers, keys)
+                return refuse_broker(name, self._node_id) or self._of_broker(layers, keys)
             case ResourceType.GROUP:
                 return _nameless(name, "group") or describe.describe_group(layers, values, keys)
             case ResourceType.CLIENT_METRICS:
@@ -93,6 +97,10 @@ class DescribeConfigsHandler:
                 raise AssertionError("loggers are described apart")
             case other:
                 assert_never(other)
+
+    def _of_broker(self, layers: BrokerLayers, keys: Collection[str]) -> list[describe.ConfigEntry]:
+        clock = [describe.describe_clock(self._clock.wall_ms())] if describe.CLOCK in keys else []
+        return [*describe.describe_broker(layers, keys), *clock]
 
     def _loggers(self, name: str, keys: Collection[str]) -> Described | Refusal:
         if refusal := _nameless(name, "broker") or refuse_broker(name, self._node_id):

@@ -9,6 +9,7 @@ from riverlog.cli.asking.brokers import Brokers, refused
 from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection
 from riverlog.model.errors import ErrorCode
+from riverlog.model.network import Address
 
 if TYPE_CHECKING:
     from riverlog.records.batch import BatchHeader
@@ -90,8 +91,15 @@ def headers_from(
 
 
 def fetch(
-    brokers: Brokers, connection: Connection, place: Place, offset: int, *, committed_only: bool = False
+    brokers: Brokers,
+    connection: Connection,
+    place: Place,
+    offset: int,
+    *,
+    committed_only: bool = False,
+    replica: Address | None = None,
 ) -> "PartitionData":
+    """From the leader, or from the broker that holds the replica."""
     from riverlog.wire.apis import ApiKey
     from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -104,8 +112,9 @@ def fetch(
         isolation_level=int(committed_only),
         topics=[FetchTopic(topic=topic, partitions=[wanted])],
     )
-    leader = connection.metadata().topics[topic].partitions[index].leader
-    answer = brokers.ask(brokers.addresses()[leader], ApiKey.FETCH, request, version_max=_BY_NAME_VERSION)
+    if replica is None:
+        replica = brokers.addresses()[connection.metadata().topics[topic].partitions[index].leader]
+    answer = brokers.ask(replica, ApiKey.FETCH, request, version_max=_BY_NAME_VERSION)
     if answer.error_code:
         raise refused(answer.error_code, f"fetch from {topic}-{index}")
     data: PartitionData = answer.responses[0].partitions[0]

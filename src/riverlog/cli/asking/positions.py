@@ -1,16 +1,17 @@
 """Places in a partition as people write them, and the offsets they mean on a cluster.
 
 `start`, `end`, an offset `N`, `-N` (the last N records), `@TIME` (ISO 8601, local time unless it says
-otherwise, milliseconds since 1970, or `-1h` for so long ago). Two of them with a colon between are a span.
+otherwise, milliseconds since 1970, or `-1h` for so long ago by the broker's clock). Two of them with a colon
+between are a span.
 """
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
+from riverlog.cli.asking.broker_time import now_ms
 from riverlog.cli.asking.cluster import OffsetRange, Place, offset_ranges, offsets_at_time, partitions_of
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.failures import CommandError, ExitCode, usage
@@ -45,15 +46,23 @@ class AtTime:
     timestamp_ms: int
 
 
-Position = Start | End | AtOffset | Last | AtTime
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """So long ago; `settled` makes a time of it."""
+
+    duration_ms: int
+
+
+Settled = Start | End | AtOffset | Last | AtTime
+Position = Settled | Ago
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """From one place up to, not including, another; None is no end."""
 
-    first: Position
-    end: Position | None
+    first: Settled
+    end: Settled | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,16 @@ def parse_position(text: str, option: str) -> Position:
         return Start()
     if text in ("end", "latest"):
         return End()
+    if text.startswith("@") and _AGO.fullmatch(text[1:]):
+        return Ago(parse_duration(text[2:], option))
     if text.startswith("@"):
-        return AtTime(parse_timestamp(text[1:], option))
+        return AtTime(_parse_timestamp(text[1:], option))
     if _WHOLE_NUMBER.fullmatch(text):
         return Last(-int(text)) if text.startswith("-") else AtOffset(int(text))
     raise usage(f"{option} {text!r} is no position", remedy=f"{option} start, end, N, -N or @TIME")
 
 
-def parse_span(first: str, end: str | None, option: str, end_option: str) -> Span:
+def parse_span(first: str, end: str | None, option: str, end_option: str) -> tuple[Position, Position | None]:
     """Of two options, the first of which may hold both places: `10:20`, `@-2h:@-1h`."""
     if ":@" in first or (":" in first and not first.startswith("@")):
         if end is not None:
@@ -110,15 +121,13 @@ def parse_span(first: str, end: str | None, option: str, end_option: str) -> Spa
         first, _, end = first.partition(":@" if first.startswith("@") else ":")
         end = f"@{end}" if first.startswith("@") else end
         end_option = option
-    return Span(parse_position(first, option), None if end is None else parse_position(end, end_option))
+    return parse_position(first, option), None if end is None else parse_position(end, end_option)
 
 
-def parse_timestamp(text: str, option: str) -> int:
+def _parse_timestamp(text: str, option: str) -> int:
     """Milliseconds since 1970 of an ISO 8601 time, or of itself when it is a number."""
     if _WHOLE_NUMBER.fullmatch(text):
         return int(text)
-    if _AGO.fullmatch(text):
-        return int(time.time() * 1000) - parse_duration(text[1:], option)
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
@@ -135,8 +144,19 @@ def is_local_time(text: str) -> bool:
         return False
 
 
+def settled(connection: Connection, position: Position) -> Settled:
+    """So long ago is meant by the broker's clock, which is asked when it matters."""
+    if isinstance(position, Ago):
+        return AtTime(now_ms(connection) - position.duration_ms)
+    return position
+
+
+def settled_span(connection: Connection, first: Position, end: Position | None) -> Span:
+    return Span(settled(connection, first), None if end is None else settled(connection, end))
+
+
 def resolve(
-    connection: Connection, topic: str, partitions: Sequence[int], position: Position
+    connection: Connection, topic: str, partitions: Sequence[int], position: Settled
 ) -> list[Reading]:
     """The first offset to read in each partition."""
     held = offset_ranges(connection, topic, partitions)

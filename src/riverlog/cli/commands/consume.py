@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from riverlog.cli.asking.connection import Connection, connected
-from riverlog.cli.asking.positions import parse_span
+from riverlog.cli.asking.positions import parse_span, settled_span
 from riverlog.cli.failures import usage
 from riverlog.cli.interrupts import heeded_once
 from riverlog.cli.old_letters import still_taking
@@ -54,7 +54,8 @@ def consume(
             "--from",
             metavar="start|end|N|-N|@TIME",
             help="Where to begin: the start, the end, an offset, the last N of each partition, or a time"
-            " (ISO 8601, local without a zone; ms since 1970; -1h, in s, m, h or d, for so long ago)."
+            " (ISO 8601, local without a zone; ms since 1970; -1h, in s, m, h or d, for so long ago by the"
+            " broker's clock)."
             " Default: end, and start with --to; with --group, where the group stopped."
             " FROM:TO stands for both options.",
         ),
@@ -141,7 +142,7 @@ def consume(
     if group is not None:
         _check_options_of_group(partition, start, end)
     default = "end" if end is None else "start"
-    span = parse_span(start or default, end, "--from", "--to")
+    span = settled_span(connection, *parse_span(start or default, end, "--from", "--to"))
     limits = Limits(count=count, exit_at_end=exit_at_end or span.end is not None)
     try:
         with heeded_once(), producers:

@@ -1,10 +1,10 @@
 """`riverlog explain`: why a consumer does not see a record, or that it should."""
 
-import time
 from typing import Annotated
 
 import typer
 
+from riverlog.cli.asking.broker_time import now_ms
 from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection, connected
@@ -35,7 +35,9 @@ def explain(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="10m", help="Without an offset: look at the key's records since then."
+            "--since",
+            metavar="10m",
+            help="Without an offset: look at the key's records of so long, by the broker's clock.",
         ),
     ] = None,
     group: Annotated[
@@ -60,7 +62,7 @@ def explain(
         raise usage(
             "say which record", remedy="riverlog explain TOPIC PARTITION OFFSET, or --key K --since 10m"
         )
-    since_ms = None if since is None else int(time.time() * 1000) - parse_duration(since, "--since")
+    since_ms = None if since is None else now_ms(connection) - parse_duration(since, "--since")
     wanted = None if key is None else key.encode()
     found: list[dict[str, object]] = []
     if missing := why_not_there(connection, topic, partition):

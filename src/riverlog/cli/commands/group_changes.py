@@ -20,7 +20,7 @@ from riverlog.cli.asking.consumer_groups import (
     list_groups,
     require_empty,
 )
-from riverlog.cli.asking.positions import choose_partitions, parse_position, resolve, shifted
+from riverlog.cli.asking.positions import choose_partitions, parse_position, resolve, settled, shifted
 from riverlog.cli.failures import CommandError, ExitCode, usage
 from riverlog.cli.options import OutputFormat, OutputOption, YesOption, confirm
 from riverlog.cli.printing.output import Row, counted, remark, show_json, show_rows
@@ -41,7 +41,7 @@ def seek(
             "--to",
             metavar="earliest|latest|OFFSET|-N|@TIME",
             help="Where to go on reading: -N is the last N records, @TIME is ISO 8601 (local without a"
-            " zone) or ms since 1970.",
+            " zone), ms since 1970, or -1h for so long ago by the broker's clock.",
         ),
     ] = None,
     by: Annotated[
@@ -66,7 +66,7 @@ def seek(
         raise usage(
             "say where the group is to go on", remedy="--to start, end, OFFSET, -N or @TIME; or --by N"
         )
-    position = None if to is None else parse_position(to, "--to")
+    position = None if to is None else settled(connection, parse_position(to, "--to"))
     require_empty(find_group(connection, group), "moved")
     before = committed_offsets(connection, group)
     topics = topic or sorted({name for name, _ in before})

@@ -18,6 +18,7 @@ from riverlog.cli.asking.positions import (
     is_local_time,
     parse_position,
     resolve,
+    settled,
 )
 from riverlog.cli.failures import CommandError, ExitCode, key_values, usage
 from riverlog.cli.options import (
@@ -78,7 +79,8 @@ def alter(
         outcome(connection, futures[resource], f"topic {topic} was not altered")
     for key in idle:
         remark(f"{key} was not set on {topic}; it has the broker's value as before")
-    remark(f"altered topic {topic}")
+    is_altered = len(idle) < len(entries)
+    remark(f"altered topic {topic}" if is_altered else f"topic {topic} stays as it was")
 
 
 @connected
@@ -116,8 +118,8 @@ def trim(
         typer.Option(
             "--before",
             metavar="OFFSET|@TIME|end",
-            help="The records before this go: an offset, a time (ISO 8601, local without a zone, or ms since"
-            " 1970), or all (end).",
+            help="The records before this go: an offset, a time (ISO 8601, local without a zone; ms since"
+            " 1970; -1h for so long ago by the broker's clock), or all (end).",
             show_default=False,
         ),
     ],
@@ -131,7 +133,7 @@ def trim(
 
     Example: riverlog topic trim orders --before @2026-01-31T00:00:00 --yes
     """
-    position = parse_position(before, "--before")
+    position = settled(connection, parse_position(before, "--before"))
     if isinstance(position, Start | Last):
         raise usage(f"--before {before!r} is no place to trim at", remedy="--before OFFSET, @TIME or end")
     readings = resolve(connection, topic, choose_partitions(connection, topic, partition), position)

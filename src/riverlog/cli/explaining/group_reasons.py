@@ -29,7 +29,8 @@ def reasons_in_group(
             )
         ]
     topic, partition = place
-    committed = committed_offsets(connection, group).get(place)
+    offsets = committed_offsets(connection, group)
+    committed = offsets.get(place)
     found: list[Reason] = []
     if committed is not None and committed.offset > offset:
         found.append(
@@ -40,6 +41,8 @@ def reasons_in_group(
             )
         )
     owner = owners_of(described).get(place)
+    if owner is None and not described.members:
+        return [*found, *_memberless(group, topic, {each for each, _ in offsets})]
     if owner is None:
         return [*found, _unowned(brokers, connection, described, place)]
     if committed is None or committed.offset <= offset:
@@ -47,12 +50,20 @@ def reasons_in_group(
     return [*found, Reason("owned-by", f"{_name(owner)} reads {topic}-{partition}; other members do not")]
 
 
+def _memberless(group: str, topic: str, read: set[str]) -> list[Reason]:
+    """What its consumers subscribe to is known only while they are there; what they have committed stays."""
+    found = [Reason("no-members", f"group {group} has no members now", "start its consumers")]
+    if read and topic not in read:
+        what = f"group {group} has never committed in {topic}, only in {', '.join(sorted(read))}"
+        remedy = f"look whether its consumers subscribe to {topic}"
+        found.append(Reason("read-other-topics", f"{what}; what it subscribed to is unknown now", remedy))
+    return found
+
+
 def _unowned(
     brokers: Brokers, connection: Connection, described: "ConsumerGroupDescription", place: Place
 ) -> Reason:
     group, topic = described.group_id, place[0]
-    if not described.members:
-        return Reason("no-members", f"group {group} has no members now", "start its consumers")
     wanted = subscriptions(brokers, connection, group, is_classic=kind_of(described) == "classic")
     if wanted is not None and not wanted.includes(topic):
         names = ", ".join(sorted(wanted.topics))

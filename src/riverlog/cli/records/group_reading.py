@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from riverlog.cli.asking.cluster import Place, partitions_of
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.asking.consumer_groups import committed_offsets
-from riverlog.cli.asking.positions import End, Position, Start, resolve
+from riverlog.cli.asking.positions import End, Settled, Start, resolve
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.printing.output import remark
 from riverlog.cli.records.reading import Run, closing, settings
@@ -41,7 +41,7 @@ def read_as_group(connection: Connection, wanted: Wanted, group: str, start: str
         known = {topic for topic, _ in committed_offsets(connection, group)}
         if start is not None and not known.isdisjoint(wanted.topics):
             remark(f"group {group} goes on where it stopped; `riverlog group seek {group} --to …` moves it")
-        positions: dict[str, Position] = {
+        positions: dict[str, Settled] = {
             topic: Start() if topic in known or start == "start" else End() for topic in wanted.topics
         }
         _GroupRun(connection, consumer, wanted, positions).read()
@@ -67,7 +67,7 @@ class _GroupRun(Run):
         connection: Connection,
         consumer: "Consumer",
         wanted: Wanted,
-        positions: dict[str, Position],
+        positions: dict[str, Settled],
     ) -> None:
         super().__init__(connection, consumer, wanted)
         self._positions = positions

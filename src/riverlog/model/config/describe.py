@@ -5,7 +5,7 @@ sensitive. Entries are whole; a handler leaves out synonyms and documentation wh
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from riverlog.model.config.definitions import (
     BROKER_KEYS,
@@ -43,6 +43,22 @@ class ConfigEntry(NamedTuple):
     is_sensitive: bool = False
     synonyms: tuple[SynonymEntry, ...] = ()
     documentation: str | None = None
+
+
+CLOCK: Final = "riverlog.clock.ms"
+"""A key that shows what time it is for a broker. Nobody can set it, and only who names it is shown it."""
+
+
+def describe_clock(wall_ms: int) -> ConfigEntry:
+    documentation = "The broker's wall clock when it was asked, in milliseconds since 1970."
+    return ConfigEntry(
+        CLOCK,
+        str(wall_ms),
+        ConfigSource.DEFAULT,
+        ConfigType.LONG,
+        is_read_only=True,
+        documentation=documentation,
+    )
 
 
 def describe_broker(layers: BrokerLayers, names: Collection[str] = ()) -> list[ConfigEntry]:
