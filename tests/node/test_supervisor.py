@@ -98,6 +98,55 @@ def test_fewer_brokers_than_before_are_refused_before_anything_starts(tmp_path: 
     assert not (data / "metadata").exists()
 
 
+def test_a_second_supervisor_of_a_directory_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Supervised(data, "--brokers", "1") as served:
+        before = sorted(os.listdir(data))
+        with Supervised(data, "--brokers", "3") as second:
+            assert second.wait() == 1
+            assert second.ready_line == ""
+            assert "Another process uses" in second.errors()
+        assert sorted(os.listdir(data)) == before
+        assert brokers_known_to(served.bootstrap_servers[0], 10)[0] == {1}
+        assert served.stop() == 0
+
+
+def test_a_broker_that_is_stopped_goes_on_in_order_to_end(tmp_path: Path) -> None:
+    with Supervised(tmp_path / "data", "--brokers", "1") as served:
+        served.brokers[0].suspend()
+        assert served.stop() == 0
+    assert (tmp_path / "data" / "broker-1" / ".kafka_cleanshutdown").exists()
+
+
+STUBBORN = """
+import asyncio, logging, sys
+from riverlog.node.supervisor import BrokerFailedError, Child, supervise
+
+broker = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+broker += "print('riverlog ready on there', flush=True); time.sleep(600)"
+logging.basicConfig(level=logging.INFO)
+child = Child(7, lambda _: [sys.executable, "-c", broker])
+try:
+    asyncio.run(supervise([child], stop_s=float(sys.argv[1])))
+except BrokerFailedError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize(("stop_s", "signals"), [("0.2", 1), ("600", 2)])
+def test_a_broker_that_does_not_stop_is_killed_in_the_end(tmp_path: Path, stop_s: str, signals: int) -> None:
+    command = [sys.executable, "-c", STUBBORN, stop_s]
+    with Process(command, cwd=tmp_path, environment={**os.environ, "PYTHONPATH": str(ROOT)}) as served:
+        assert is_readable(served.stdout, START_S), served.errors()
+        for _ in range(signals):
+            served.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "stopping 1 brokers" in served.errors())
+        assert served.wait() == 1
+        [line] = [each for each in served.errors().splitlines() if "are killed: 7" in each]
+        assert ("a second signal came" in line) == (signals == 2)
+        assert "Broker 7 did not stop cleanly (signal SIGKILL)" in served.errors()
+
+
 def test_a_broker_that_dies_again_and_again_is_started_ever_later(tmp_path: Path) -> None:
     with Supervised(tmp_path / "data", "--brokers", "1") as served:
         for deaths in range(1, 4):

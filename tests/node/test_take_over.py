@@ -9,7 +9,7 @@ import pytest
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import DirectoryInUseError, FormatError
-from riverlog.node.cluster_directory import prepare_directories
+from riverlog.node.cluster_directory import prepared_directories
 from riverlog.node.members import members
 from riverlog.node.node import Node
 from riverlog.testing import Broker
@@ -37,7 +37,8 @@ def make_single_node(directory: Path) -> None:
 
 def prepare(directory: Path, count: int = 2, **given: object) -> None:
     chosen = settings(directory, **given)
-    prepare_directories(chosen, members(chosen, count))
+    with prepared_directories(chosen, members(chosen, count)):
+        pass
 
 
 def read_as_first_broker(directory: Path) -> None:
@@ -97,9 +98,20 @@ def test_a_node_that_is_none_of_the_brokers_is_refused_and_left_alone(tmp_path: 
 def test_a_node_that_runs_is_left_alone(tmp_path: Path) -> None:
     with (
         Broker({"log.dirs": f"{tmp_path}/a,{tmp_path}/b"}, data_dir=tmp_path / "a"),
-        pytest.raises(DirectoryInUseError, match="Stop it first"),
+        pytest.raises(DirectoryInUseError, match=r"Another process uses .*Stop it"),
     ):
         prepare(tmp_path)
+
+
+def test_brokers_that_outlive_their_supervisor_are_waited_for_by_none(tmp_path: Path) -> None:
+    chosen = settings(tmp_path)
+    first = members(chosen, 1)[0]
+    ports = {"listeners": "PLAINTEXT://127.0.0.1:0"}
+    with Broker({**first.overrides, **ports}, data_dir=tmp_path / "a" / "broker-1"):
+        with pytest.raises(DirectoryInUseError, match="broker 1 still runs"):
+            prepare(tmp_path)
+        assert sorted(os.listdir(tmp_path / "a")) == [".lock", "broker-1", "metadata"]
+    prepare(tmp_path)
 
 
 def test_fewer_brokers_than_there_are_directories_are_refused_with_the_command(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.starting import ServeOptions
 from riverlog.model.config.settings import Settings
-from riverlog.node.cluster_directory import prepare_directories
+from riverlog.node.cluster_directory import prepared_directories
 from riverlog.node.event_loop import run_on_loop
 from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.members import Member, members
@@ -22,9 +22,9 @@ def start_several(options: ServeOptions, settings: Settings, count: int) -> int:
     good."""
     wanted = members(settings, count)
     log_to_stderr(options.log_level.name, "supervisor")
-    prepare_directories(settings, wanted)
     try:
-        run_on_loop(lambda: supervise([_child(options, member) for member in wanted]))
+        with prepared_directories(settings, wanted):
+            run_on_loop(lambda: supervise([_child(options, member) for member in wanted]))
     except BrokerFailedError as error:
         known = error.exit_code in set(ExitCode)
         raise CommandError(

@@ -1,21 +1,25 @@
 """The data directories of `serve --brokers N`, before any broker is started: new, of as many, or refused.
 
 In each directory of `log.dirs` every broker has one of its own, `broker-ID`, and in the first one is the
-metadata that they share. What cannot be served as it is, is refused with what can be done, and nothing has
-been changed. The directory of a single node becomes that of the first broker (`take_over`).
+metadata that they share. They are locked as long as the brokers run, so that no second supervisor adds
+brokers of its own. What cannot be served as it is, is refused with what can be done, and nothing has been
+changed. The directory of a single node becomes that of the first broker (`take_over`).
 """
 
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
-from riverlog.model.errors import FormatError
+from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.ids import NodeId
-from riverlog.node.members import METADATA, Member, is_of_single_node
+from riverlog.node.members import METADATA, Member, directory_of, is_of_single_node
+from riverlog.storage.directory.claim import take
+from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
 
 _logger = logging.getLogger(__name__)
@@ -24,24 +28,31 @@ _ALLOWED: Final = frozenset({METADATA, names.LOCK, "lost+found"})
 _SHOWN: Final = 3
 
 
-def prepare_directories(settings: Settings, members: Sequence[Member]) -> None:
-    """Raises `FormatError` for directories that these brokers cannot have."""
-    config = ServerConfig.from_settings(settings)
-    paths = config.log_dirs
+@contextmanager
+def prepared_directories(settings: Settings, members: Sequence[Member]) -> Iterator[None]:
+    """They are these brokers' until the end. Raises `FormatError` for directories that these brokers cannot
+    have, `DirectoryInUseError` for those that others have."""
+    paths = ServerConfig.from_settings(settings).log_dirs
     wanted = [member.node_id for member in members]
-    if is_of_single_node(paths[0]):
-        from riverlog.node.take_over import take_over  # Loads the storage, which others need not wait for.
-
-        take_over(paths, wanted, has_own_store="zookeeper.connect" not in settings)
     for path in paths:
-        _check(path, wanted)
+        _refuse_foreign(path)  # Before anything is written there.
+    with ExitStack() as locks:
+        for path in paths:
+            locks.callback(take(LocalDisk(), path).release)
+        if is_of_single_node(paths[0]):
+            from riverlog.node.take_over import take_over  # Loads what others need not wait for.
+
+            take_over(paths, wanted, has_own_store="zookeeper.connect" not in settings)
+        for path in paths:
+            _refuse_foreign(path)
+            _check(path, wanted)
+        yield
 
 
-def _check(path: str, wanted: Sequence[NodeId]) -> None:
-    if not os.path.isdir(path):
+def _refuse_foreign(path: str) -> None:
+    if not os.path.isdir(path) or is_of_single_node(path):
         return
     entries = sorted(os.listdir(path))
-    found = [NodeId(int(match[1])) for each in entries if (match := _BROKER.fullmatch(each))]
     foreign = [each for each in entries if each not in _ALLOWED and not _BROKER.fullmatch(each)]
     if foreign:
         shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
@@ -49,6 +60,12 @@ def _check(path: str, wanted: Sequence[NodeId]) -> None:
             f"{path} is not the directory of several brokers: there is {shown}. Nothing was changed. Name an "
             "empty directory or a new one (--data-dir, log.dirs)."
         )
+
+
+def _check(path: str, wanted: Sequence[NodeId]) -> None:
+    found = [NodeId(int(match[1])) for each in sorted(os.listdir(path)) if (match := _BROKER.fullmatch(each))]
+    for node_id in found:
+        _refuse_running(path, node_id)
     if missing := sorted(set(found) - set(wanted)):
         raise FormatError(
             f"{path} has the data of the brokers {_listed(sorted(found))}, and with --brokers {len(wanted)} "
@@ -58,6 +75,20 @@ def _check(path: str, wanted: Sequence[NodeId]) -> None:
         )
     if found and (new := sorted(set(wanted) - set(found))):
         _logger.info("%s: new brokers %s, which get partitions of new topics only", path, _listed(new))
+
+
+def _refuse_running(path: str, node_id: NodeId) -> None:
+    """A broker outlives a supervisor that was killed for as long as it takes to stop cleanly."""
+    lock = f"{directory_of(path, node_id)}/{names.LOCK}"
+    if not os.path.exists(lock):
+        return
+    try:
+        LocalDisk().lock(lock).release()
+    except BlockingIOError as error:
+        raise DirectoryInUseError(
+            f"{path} is in use: broker {node_id} still runs, though its supervisor does not. Wait until it "
+            "has stopped, or stop it."
+        ) from error
 
 
 def _listed(node_ids: Sequence[int]) -> str:

@@ -2,8 +2,9 @@
 
 Stdout gets one line, when every broker takes requests. A broker that ends without being told to is started
 again, at once the first time and ever later when it does not last. SIGTERM and SIGINT stop all of them, at
-the same time and cleanly. A broker has the other end of a pipe as its standard input and stops when that
-ends, so that none outlives this process. Not here: what a broker's settings are (`members`).
+the same time and cleanly; who has not stopped in time, or when the signal comes again, is killed. A broker
+has the other end of a pipe as its standard input and stops when that ends, so that none outlives this
+process. Not here: what a broker's settings are (`members`).
 """
 
 import asyncio
@@ -22,6 +23,8 @@ READY: Final = "riverlog ready on "
 _LASTING_S: Final = 60.0
 _FIRST_DELAY_S: Final = 0.2
 _DELAY_MAX_S: Final = 30.0
+STOP_S: Final = 60.0
+"""How long a broker may take to stop."""
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +47,11 @@ class Child:
         self._address: str | None = None
         self._process: Process | None = None
         self._stopping = asyncio.Event()
+        self._is_killed = False
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
 
     async def start(self) -> str:
         """Its address, when it takes requests. Raises `BrokerFailedError`."""
@@ -99,17 +107,29 @@ class Child:
         self._stopping.set()
         self._terminate()
 
+    def kill(self) -> None:
+        self._is_killed = True
+        self._terminate()
+
     def _terminate(self) -> None:
-        if self._process is not None and self._process.returncode is None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        if self._is_killed:
+            self._process.kill()
+        else:
             self._process.terminate()
+            # One that is stopped (SIGSTOP) hears of it only when it goes on.
+            self._process.send_signal(signal.SIGCONT)
 
 
-async def supervise(children: Sequence[Child]) -> None:
-    """Return when told to stop and all have stopped. Raises `BrokerFailedError`."""
+async def supervise(children: Sequence[Child], *, stop_s: float = STOP_S) -> None:
+    """Return when told to stop and all have stopped, or are killed after `stop_s`. Raises
+    `BrokerFailedError`."""
     loop = asyncio.get_running_loop()
     stopping: asyncio.Future[None] = loop.create_future()
+    hurried: asyncio.Future[None] = loop.create_future()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _finish, stopping)
+        loop.add_signal_handler(number, _on_signal, stopping, hurried)
     starts = [asyncio.create_task(child.start()) for child in children]
     runs: list[asyncio.Task[None]] = []
     try:
@@ -121,14 +141,37 @@ async def supervise(children: Sequence[Child]) -> None:
             await stopping
             _logger.info("stopping %d brokers", len(children))
     finally:
-        for child in children:
-            child.stop()
-        await asyncio.gather(*starts, *runs, return_exceptions=True)
-        codes = {child.node_id: await child.stopped() for child in children}
+        codes = await _stop(children, [*starts, *runs], hurried, stop_s)
     for node_id, code in codes.items():
         if code:
             raise BrokerFailedError(f"Broker {node_id} did not stop cleanly", code)
     _logger.info("stopped")
+
+
+async def _stop(
+    children: Sequence[Child],
+    tasks: Sequence["asyncio.Task[Any]"],
+    hurried: "asyncio.Future[None]",
+    stop_s: float,
+) -> dict[NodeId, int]:
+    """The exit codes of all of them."""
+    for child in children:
+        child.stop()
+    ends = asyncio.create_task(_ends(children, tasks))
+    either: list[asyncio.Future[Any]] = [ends, hurried]
+    await asyncio.wait(either, timeout=stop_s, return_when=asyncio.FIRST_COMPLETED)
+    if not ends.done():
+        why = "a second signal came" if hurried.done() else f"{stop_s:.0f} s have passed"
+        left = ", ".join(str(child.node_id) for child in children if child.is_running)
+        _logger.error("%s, and brokers that have not stopped are killed: %s", why, left)
+        for child in children:
+            child.kill()
+    return await ends
+
+
+async def _ends(children: Sequence[Child], tasks: Sequence["asyncio.Task[Any]"]) -> dict[NodeId, int]:
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return {child.node_id: await child.stopped() for child in children}
 
 
 async def _all_or_stop(
@@ -146,9 +189,11 @@ async def _all_or_stop(
     return [each.result() for each in starts]
 
 
-def _finish(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
+def _on_signal(*futures: "asyncio.Future[None]") -> None:
+    """The first signal ends the first one, the second the next."""
+    left = [each for each in futures if not each.done()]
+    if left:
+        left[0].set_result(None)
 
 
 def _told(code: int) -> str:

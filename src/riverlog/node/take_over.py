@@ -19,7 +19,7 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.export import export, restore
 from riverlog.metadata.shared.store import SharedStore
-from riverlog.model.errors import DirectoryInUseError, FormatError
+from riverlog.model.errors import FormatError
 from riverlog.model.executor import Executor
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
@@ -35,24 +35,17 @@ _STAYS: Final = frozenset({METADATA, STAGE, names.LOCK, "lost+found"})
 
 
 def take_over(paths: Sequence[str], wanted: Sequence[NodeId], *, has_own_store: bool) -> None:
-    """`paths` are the data directories, the first of which holds the metadata. Raises `FormatError` or
-    `DirectoryInUseError`, and then nothing was changed."""
+    """`paths` are the data directories, whose locks the caller holds; the first one has the metadata. Raises
+    `FormatError`, and then nothing was changed."""
     first = paths[0]
-    try:
-        lock = LocalDisk().lock(f"{first}/{names.LOCK}")
-    except BlockingIOError as error:
-        raise DirectoryInUseError(f"{first} is in use by a running broker. Stop it first.") from error
-    try:
-        meta = _meta_of(first)
-        _check(first, meta, wanted, has_own_store)
-        if os.path.exists(f"{first}/{names.META_PROPERTIES}"):
-            _share_metadata(first)
-        # The first one last: as long as it is not done, the next start goes on here.
-        for path in reversed(paths):
-            if is_of_single_node(path):
-                _move(path, meta.node_id)
-    finally:
-        lock.release()
+    meta = _meta_of(first)
+    _check(first, meta, wanted, has_own_store)
+    if os.path.exists(f"{first}/{names.META_PROPERTIES}"):
+        _share_metadata(first)
+    # The first one last: as long as it is not done, the next start goes on here.
+    for path in reversed(paths):
+        if is_of_single_node(path):
+            _move(path, meta.node_id)
     _logger.info("%s was that of a single node, and is now that of broker %d", first, meta.node_id)
 
 
