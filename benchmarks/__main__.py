@@ -18,6 +18,7 @@ CASES = {
     "data_path": "produce, fetch and small requests",
     "several_brokers": "one cluster on one host: ready, idle, small requests from 1,000 connections",
     "many_partitions": "100,000 idle partitions",
+    "questions": "100,000 partitions that every tool asks about",
     "offsets": "committing offsets, and a million of them after kill -9",
     "groups": "1,000 members that stay, 50 that rebalance",
     "transactions": "transactions of 100 records from one client",

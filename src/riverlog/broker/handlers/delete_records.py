@@ -8,6 +8,7 @@ from typing import Final
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.model.internal_topics import INTERNAL_TOPICS
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.delete_records import (
@@ -41,7 +42,7 @@ class DeleteRecordsHandler:
         )
 
     def _delete(self, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
-        partition = self._replicas.find(topic, index)
+        partition = self._replicas.look(topic, index)
         if isinstance(partition, ErrorCode):
             return _refused(index, partition)
         if topic in INTERNAL_TOPICS:
@@ -50,6 +51,18 @@ class DeleteRecordsHandler:
             return _refused(index, refusal)
         if not partition.log.config.deletes_old_segments:
             return _refused(index, ErrorCode.POLICY_VIOLATION)
+        if isinstance(partition, IdlePartition):
+            log_start, high_watermark = partition.log.log_start_offset, partition.log.high_watermark
+            if offset == _HIGH_WATERMARK:
+                offset = high_watermark
+            if not 0 <= offset <= high_watermark:
+                return _refused(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if offset <= log_start:
+                return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log_start)
+            opened = self._replicas.find(topic, index)
+            if isinstance(opened, ErrorCode):
+                return _refused(index, opened)
+            partition = opened
         try:
             return _deleted(partition, index, offset)
         except StorageError:

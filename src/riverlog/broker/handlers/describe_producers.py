@@ -1,6 +1,7 @@
 """DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.replica_set import ReplicaSet
@@ -31,17 +32,18 @@ class DescribeProducersHandler:
         )
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
-        partition = self._replicas.find(topic, index)
+        partition = self._replicas.look(topic, index)
         error = partition if isinstance(partition, ErrorCode) else partition.refusal()
         if error is not None or isinstance(partition, ErrorCode):
             message = None if topic in self._follower.image.topics else f"there is no topic {topic}"
             return PartitionResponse(
                 partition_index=index, error_code=error or ErrorCode.NONE, error_message=message
             )
-        return PartitionResponse(
-            partition_index=index,
-            active_producers=[_described(*each) for each in partition.log.producers],
-        )
+        try:
+            producers = [_described(*each) for each in partition.log.producers]
+        except READ_FAILURES as failure:
+            return PartitionResponse(partition_index=index, error_code=error_for_client(failure))
+        return PartitionResponse(partition_index=index, active_producers=producers)
 
 
 def _described(producer_id: int, entry: ProducerEntry) -> ProducerState:

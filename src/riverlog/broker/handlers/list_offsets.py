@@ -2,7 +2,8 @@
 
 Special timestamps belong to versions: the newest record since 7, the earliest local offset since 8, the last
 tiered one since 9, the earliest to be tiered since 11; an older request with one of them, or any other
-negative number, is answered UNSUPPORTED_VERSION. Nothing is tiered: local is
+negative number, is answered UNSUPPORTED_VERSION. A new leader that does not know yet how much of its log is
+committed says so, rather than name an end before the one that was told (KIP-207). Nothing is tiered: local is
 everything, tiered nothing.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.errors import ErrorCode
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.list_offsets import (
@@ -37,6 +39,9 @@ _SINCE_VERSION: Final = {
     _LATEST_TIERED: 9,
     _EARLIEST_PENDING_UPLOAD: 11,
 }
+_KNOWN_AT_ONCE: Final = (_EARLIEST, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD)
+_NOT_YET: Final = ErrorCode.OFFSET_NOT_AVAILABLE
+_NOT_YET_SINCE: Final = 5
 _NEVER: Final = 1 << 15
 _NO_EPOCH: Final = -1
 _READ_COMMITTED: Final = 1
@@ -69,8 +74,8 @@ class ListOffsetsHandler:
         index = wanted.partition_index
         if wanted.timestamp < 0 and version < _SINCE_VERSION.get(wanted.timestamp, _NEVER):
             return _error(index, ErrorCode.UNSUPPORTED_VERSION)
-        partition = self._replicas.find(topic, index)
-        if not isinstance(partition, Partition):
+        partition = self._replicas.look(topic, index)
+        if isinstance(partition, ErrorCode):
             return _error(index, partition)
         epoch = None if wanted.current_leader_epoch == _NO_EPOCH else wanted.current_leader_epoch
         refusal = partition.refusal(epoch)
@@ -79,9 +84,19 @@ class ListOffsetsHandler:
         if refusal is not None:
             return _error(index, refusal)
         try:
-            return _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
+            reply = _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
         except READ_FAILURES as failure:
             return _error(index, error_for_client(failure))
+        if wanted.timestamp in _KNOWN_AT_ONCE or reply.timestamp >= 0 or not _may_go_back(partition):
+            return reply
+        return _error(index, _NOT_YET if version >= _NOT_YET_SINCE else ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def _may_go_back(partition: Partition | IdlePartition) -> bool:
+    """Whether a leader before this one may have told a later end (KIP-207): until the high watermark has
+    reached what this one found in its log, it does not know how much of that was committed."""
+    state = partition.log.state
+    return state.high_watermark < state.epochs.latest_start
 
 
 def _repeated(topic: ListOffsetsTopic) -> set[int]:
@@ -90,7 +105,7 @@ def _repeated(topic: ListOffsetsTopic) -> set[int]:
 
 
 def _answer(
-    index: int, partition: Partition, timestamp_ms: int, is_read_committed: bool
+    index: int, partition: Partition | IdlePartition, timestamp_ms: int, is_read_committed: bool
 ) -> ListOffsetsPartitionResponse:
     log, state = partition.log, partition.log.state
     end = state.last_stable_offset if is_read_committed else state.high_watermark

@@ -2,7 +2,6 @@
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.model.errors import ErrorCode
-from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -31,8 +30,8 @@ class OffsetForLeaderEpochHandler:
         )
 
     def _look_up(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-        partition = self._replicas.find(topic, wanted.partition)
-        if not isinstance(partition, Partition):
+        partition = self._replicas.look(topic, wanted.partition)
+        if isinstance(partition, ErrorCode):
             return EpochEndOffset(partition=wanted.partition, error_code=partition)
         refusal = partition.refusal(
             None if wanted.current_leader_epoch == -1 else wanted.current_leader_epoch

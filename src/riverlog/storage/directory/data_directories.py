@@ -7,6 +7,7 @@ one thread that this object owns; the logs themselves are touched on the event l
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from riverlog.model.ids import TopicPartition
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.log_move import settle_moves
+from riverlog.storage.log.closed_log import NOTHING, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
@@ -56,6 +58,11 @@ class DataDirectories:
             directory.close(clean=False)
 
     @property
+    def has_unusable(self) -> bool:
+        """Whether some directories could not be opened, and may be again at another start."""
+        return bool(self._unusable)
+
+    @property
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.is_online]
 
@@ -66,15 +73,38 @@ class DataDirectories:
             directory.set_aside(topic_partition)  # It is left from another topic of the same name.
             directory = None
         if directory is None:
-            if (topic_partition, topic_id) in self._missing:
-                raise StorageError(f"It may be in {', '.join(self._unusable)}, which could not be opened.")
-            directory = min(self.online, key=len, default=None)
-            if directory is None:
-                raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
+            directory = min(self._online_for(topic_partition, topic_id), key=len)
             directory.create(topic_partition, topic_id)
         log = directory.get(topic_partition, topic_id)
         assert log is not None
         return log
+
+    def _online_for(self, topic_partition: TopicPartition, topic_id: UUID) -> list[LogDirectory]:
+        """Where a new log can be; there is one at least."""
+        if self._missing and (topic_partition, topic_id) in self._missing:
+            raise StorageError(f"It may be in {', '.join(self._unusable)}, which could not be opened.")
+        online = self.online
+        if not online:
+            raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
+        return online
+
+    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> LogFacts | None:
+        """What is known of a log that is not open; None where it must be opened for that. Raises as
+        `open_log` does. Nothing is made, and no log stays open."""
+        directory = self.directory_of(topic_partition)
+        if directory is not None:
+            facts = directory.facts_of(topic_partition)
+            if facts is None or facts.topic_id in (topic_id, None):
+                return facts
+            # It is left from another topic of the same name, and set aside when this one is written to.
+        self._online_for(topic_partition, topic_id)
+        return NOTHING
+
+    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+        """A log that is not open and has facts, opened for a moment."""
+        directory = self.directory_of(topic_partition)
+        assert directory is not None
+        return directory.look_inside(topic_partition)
 
     def note_missing(self) -> None:
         """Call once, before anything is opened: a partition that is in none of the directories may be in one
@@ -200,15 +230,17 @@ class DataDirectories:
         await self.remove_deleted()
         await self._flusher.drain()
 
-    async def close(self, *, clean: bool) -> None:
-        """Close them all; raises the first failure afterwards.
+    async def close(self, *, clean: bool, broker_epoch: int | None = None) -> None:
+        """Close them all, at the end of this registration; raises the first failure afterwards.
 
         A full disk is none: everything acknowledged is in the log, and the next start recovers the rest.
         """
         failures: list[StorageError] = []
         for directory in self._directories:
             try:
-                await self.in_thread(lambda each=directory: each.close(clean=clean))  # type: ignore[misc]
+                await self.in_thread(
+                    lambda each=directory: each.close(clean=clean, broker_epoch=broker_epoch)  # type: ignore[misc]
+                )
             except DiskFullError as error:
                 _logger.error(
                     "%s has no room for a clean shutdown and is recovered at the next start: %s",

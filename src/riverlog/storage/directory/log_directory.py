@@ -11,6 +11,7 @@ the functions that the methods named `begin_` return. Not here: which partitions
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from riverlog.storage.files.meta_properties import (
     write_meta_properties,
 )
 from riverlog.storage.files.partition_metadata import read_topic_id, write_topic_id
+from riverlog.storage.log.closed_log import NOTHING, LogFacts, facts_of
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 from riverlog.storage.log.syncing import LogSync
@@ -73,10 +75,13 @@ class LogDirectory:
         self._cleaned = CleanerOffsets(path, disk)
         self._logs: dict[str, Log] = {}
         self._created: set[str] = set()
+        self._facts: dict[str, LogFacts] = {}
+        """Of logs that were open and are closed now: a log is in one of both."""
         self._is_closing = self._checkpoint_waits = False
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
-        dirty = read_shutdown_state(disk, path, self._known | self.futures.names)
+        # `left_by` is the epoch of the registration under which it was closed with all of it on disk.
+        dirty, self.left_by = read_shutdown_state(disk, path, self._known | self.futures.names)
         self.futures.distrust(dirty)
         self._unrecovered = dirty & self._known
         self._remove_unfinished()
@@ -203,8 +208,44 @@ class LogDirectory:
             log.topic_id = topic_id
         return log
 
+    def facts_of(self, partition: TopicPartition) -> LogFacts | None:
+        """What is known of a log that is here and not open, which may take a look into it; None when it is
+        open, or must be opened for good to be recovered."""
+        self.health.require_online()
+        name = str(partition)
+        facts = self._facts.get(name)
+        if facts is not None:
+            return facts
+        if name in self._logs or name in self._unrecovered:
+            return None
+        if name in self._created:
+            return NOTHING._replace(topic_id=self.topic_id_of(partition))
+        with self.look_inside(partition):
+            pass
+        return self._facts[name]
+
+    @contextmanager
+    def look_inside(self, partition: TopicPartition) -> Iterator[Log]:
+        """Open a log for a moment, all of it committed; what it says of itself is kept."""
+        name = str(partition)
+        assert name not in self._logs
+        assert name not in self._unrecovered
+        log = self._open(name, partition)
+        log.state.commit_all()
+        try:
+            yield log
+        finally:
+            self._close(name, log)
+
+    def _close(self, name: str, log: Log) -> None:
+        """Close a log of which nothing is left to be synced; what is known of it stays."""
+        self._checkpoints.note(name, log)
+        self._facts[name] = facts_of(log)
+        log.close()
+
     def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
         self.health.require_online()
+        self._facts.pop(name, None)
         to_open = LogToOpen(
             f"{self.path}/{name}",
             partition,
@@ -247,6 +288,7 @@ class LogDirectory:
             self.delete(partition)
         except (StorageError, DiskFullError):
             self._known.discard(str(partition))
+            self._facts.pop(str(partition), None)
             if (log := self._logs.pop(str(partition), None)) is not None:
                 log.close(clean=False)
 
@@ -263,7 +305,7 @@ class LogDirectory:
             return None
         log = self._open(name, partition)
         if not is_due(log):
-            log.close()
+            self._close(name, log)
             return None
         self._logs[name] = log
         return log
@@ -303,6 +345,7 @@ class LogDirectory:
             self._disk.rename(f"{self.path}/{name}", renamed)
         for noted in (self._known, self._created, self._unrecovered):
             noted.discard(name)
+        self._facts.pop(name, None)
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
 
@@ -311,6 +354,8 @@ class LogDirectory:
         name = str(partition)
         if (log := self._logs.get(name)) is not None:
             return log.size_bytes
+        if (facts := self._facts.get(name)) is not None:
+            return facts.size_bytes
         return log_bytes(self._disk, f"{self.path}/{name}")
 
     @property
@@ -333,8 +378,7 @@ class LogDirectory:
             if name in self._known and name not in self._logs and name not in self._unrecovered:
                 log = self._open(name, partition_of(name))
                 count = log.cutting.apply_retention(now_ms)
-                self._checkpoints.note(name, log)
-                log.close()
+                self._close(name, log)
                 yield count
 
     def expire_producers(self, now_ms: int) -> int:
@@ -378,11 +422,11 @@ class LogDirectory:
         self._checkpoint_waits = False
         unless_failing(write)
 
-    def close(self, *, clean: bool = True) -> None:
+    def close(self, *, clean: bool = True, broker_epoch: int | None = None) -> None:
         """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
 
-        No sync may be in progress. A log that cannot be saved, because the disk is full, leaves the
-        directory to be recovered at the next start."""
+        `broker_epoch` is that of the registration that ends. No sync may be in progress. A log that cannot
+        be saved, because the disk is full, leaves the directory to be recovered at the next start."""
         self._is_closing = True
         logs = (*self.opened(), *self.futures.opened())
         try:
@@ -394,7 +438,7 @@ class LogDirectory:
                     log.close()
                 self._disk.sync_directory(self.path)
                 self.checkpoint()
-                write_shutdown_state(self._disk, self.path, self._unrecovered)
+                write_shutdown_state(self._disk, self.path, self._unrecovered, broker_epoch)
         finally:
             for log in logs:
                 log.close(clean=False)

@@ -24,6 +24,11 @@ class LeaderEpochs:
     def latest(self) -> int | None:
         return self._entries[-1][0] if self._entries else None
 
+    @property
+    def latest_start(self) -> int:
+        """Where the latest epoch begins; 0 where there is none."""
+        return self._entries[-1][1] if self._entries else 0
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """An epoch's batches begin at `start_offset`. Anything that contradicts it was truncated away."""
         if epoch < 0 or (self._entries and epoch <= self._entries[-1][0]):

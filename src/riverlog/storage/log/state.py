@@ -5,6 +5,7 @@ speak of exactly those batches that are whole in the files. Whoever changes one 
 before it returns to the event loop.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from riverlog.model.config.slices import LogConfig
@@ -29,6 +30,8 @@ class LogState:
     """How far compaction has come."""
     generation: int = 0
     """Changes when the end of the log is cut off."""
+    on_start_moved: Callable[[], None] | None = None
+    """Called in the middle of a change: it may only note that there was one."""
 
     @property
     def last_stable_offset(self) -> int:
@@ -61,6 +64,8 @@ class LogState:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
             self.set_high_watermark(self.high_watermark)
+            if self.on_start_moved is not None:
+                self.on_start_moved()
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config

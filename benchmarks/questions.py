@@ -1,0 +1,237 @@
+"""100,000 partitions that every tool asks about: what a question costs, and how long others wait meanwhile.
+
+A bystander produces synchronously, one record after the other, while the questions come; its longest wait is
+the longest turn of the broker's event loop. It is also stopped with SIGTERM, killed and started.
+`python -m benchmarks.questions 20000` takes another number of partitions than 100,000.
+"""
+
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import load
+from benchmarks.asking import ask
+from benchmarks.figures import Aim, Figure, show
+from benchmarks.servers import Server, riverlog
+from riverlog.wire.apis import ApiKey
+from riverlog.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from riverlog.wire.messages.describe_groups import DescribeGroupsRequest
+from riverlog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
+from riverlog.wire.messages.list_groups import ListGroupsRequest
+from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from riverlog.wire.messages.metadata import MetadataRequest
+from riverlog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from riverlog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+PARTITIONS = 100_000
+TOPIC_PARTITIONS = 1_000
+WRITTEN = 1_000
+GROUPS = 10_000
+TIMES = 5
+_LATEST = -1
+_TOPIC_RESOURCE = 2
+
+
+class Question(NamedTuple):
+    name: str
+    frames: list[bytes]
+    """Asked one after the other."""
+
+
+def run(partitions: int = PARTITIONS) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as directory:
+        with riverlog(Path(directory)) as broker:
+            _make_topics(broker, partitions)
+            before_mb = broker.rss_mb
+            first_s = _cpu_of(broker, _offsets(partitions).frames)
+            more_mb = broker.rss_mb - before_mb
+            figures = [
+                Figure(f"ListOffsets of {partitions:,}, broker CPU", first_s, "CPU-s", aim=Aim(3.0)),
+                Figure("memory for it", more_mb, "MB", aim=Aim(40.0)),
+                *_ends("nothing written", Path(directory), broker, partitions),
+            ]
+        with riverlog(Path(directory)) as broker:
+            _write_some(broker, partitions)
+            first_s = _cpu_of(broker, _offsets(partitions).frames)
+            figures.append(Figure(f"ListOffsets, {WRITTEN:,} written", first_s, "CPU-s", aim=Aim(3.0)))
+            figures += _ends(f"{WRITTEN:,} written", Path(directory), broker, partitions)
+        with riverlog(Path(directory)) as broker:
+            _make_groups(broker)
+            for question in _questions(partitions):
+                figures += _beside_a_producer(broker, question)
+            figures.append(Figure("resident memory after all questions", broker.rss_mb, "MB"))
+    return figures
+
+
+def _ends(when: str, directory: Path, broker: Server, partitions: int) -> list[Figure]:
+    """SIGTERM, after all partitions were asked for; and a start after kill -9, asked for again before it."""
+    started = time.perf_counter()
+    broker.stop(signal.SIGTERM)
+    stopped_s = time.perf_counter() - started
+    with riverlog(directory) as again:
+        _cpu_of(again, _offsets(partitions).frames)
+        again.stop(signal.SIGKILL)
+    with riverlog(directory) as again:
+        ready_s = again.ready_after_s
+    return [
+        Figure(f"SIGTERM after it, {when}", stopped_s, "s", aim=Aim(2.0)),
+        Figure(f"start after kill -9, {when}", ready_s, "s", aim=Aim(3.0)),
+    ]
+
+
+def _make_topics(broker: Server, partitions: int) -> None:
+    with load.connect(broker.address) as client:
+        for name in _topics(partitions):
+            load.call(client, load.Frames(name).create(partitions=TOPIC_PARTITIONS))
+
+
+def _write_some(broker: Server, partitions: int) -> None:
+    with load.connect(broker.address) as client:
+        for number in range(WRITTEN):
+            topic = _topics(partitions)[number % (partitions // TOPIC_PARTITIONS)]
+            load.call(
+                client, load.Frames(topic).produce(1, 100, partition=number // TOPIC_PARTITIONS + number % 7)
+            )
+
+
+def _make_groups(broker: Server) -> None:
+    with load.connect(broker.address) as client:
+        load.call(client, load.Frames("bystander").create(partitions=1))
+        ask(client, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="any"))
+        topic = OffsetCommitRequestTopic(
+            name="topic-0", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=0)]
+        )
+        for number in range(GROUPS):
+            request = OffsetCommitRequest(group_id=f"group-{number}", topics=[topic])
+            ask(client, ApiKey.OFFSET_COMMIT, 7, request)
+
+
+def _cpu_of(broker: Server, frames: list[bytes]) -> float:
+    before = broker.cpu_s
+    with load.connect(broker.address) as client:
+        for frame in frames:
+            load.exchange(client, frame, 1)
+    return broker.cpu_s - before
+
+
+def _beside_a_producer(broker: Server, question: Question) -> list[Figure]:
+    with load.connect(broker.address) as client, _bystander(broker) as waits_s:
+        for _ in range(TIMES):
+            for frame in question.frames:
+                load.exchange(client, frame, 1)
+        before, started = broker.cpu_s, time.perf_counter()
+        for frame in question.frames:
+            load.exchange(client, frame, 1)
+        took_s, cpu_s = time.perf_counter() - started, broker.cpu_s - before
+    waits_ms = sorted(each * 1000 for each in waits_s)
+    p99_ms = waits_ms[len(waits_ms) * 99 // 100]
+    return [
+        Figure(f"{question.name}: broker CPU", cpu_s, "CPU-s"),
+        Figure(f"{question.name}: answered after", took_s, "s"),
+        Figure(f"{question.name}: a bystander's p99 of {len(waits_ms):,}", p99_ms, "ms", aim=Aim(5.0)),
+        Figure(f"{question.name}: a bystander's longest wait", waits_ms[-1], "ms", aim=Aim(25.0)),
+    ]
+
+
+@contextmanager
+def _bystander(broker: Server) -> Iterator[list[float]]:
+    """Another client, whose acknowledged writes are timed one by one."""
+    waits_s: list[float] = []
+    is_over = threading.Event()
+    with load.connect(broker.address) as client:
+        watching = threading.Thread(target=_produce_until, args=(client, is_over.is_set, waits_s))
+        watching.start()
+        try:
+            yield waits_s
+        finally:
+            is_over.set()
+            watching.join()
+
+
+def _produce_until(client: socket.socket, is_over: Callable[[], bool], waits_s: list[float]) -> None:
+    frame = load.Frames("bystander").produce(1, 100)
+    load.call(client, frame)
+    while not is_over():
+        started = time.perf_counter()
+        load.call(client, frame)
+        waits_s.append(time.perf_counter() - started)
+        time.sleep(0.001)
+
+
+def _questions(partitions: int) -> Iterator[Question]:
+    yield Question("nothing but the producer", [_metadata(topics=[])] * 500)
+    yield _offsets(partitions)
+    topics = _topics(partitions)
+    yield Question(
+        "ListOffsets by topic", [_list_offsets([_of_topic(name, range(TOPIC_PARTITIONS))]) for name in topics]
+    )
+    absent = [_of_topic("absent", range(partitions))]
+    yield Question(f"ListOffsets of {partitions:,} that do not exist", [_list_offsets(absent)])
+    yield Question("Metadata of everything", [_metadata(topics=None)])
+    everywhere = DescribeLogDirsRequest(topics=None)
+    yield Question("DescribeLogDirs of everything", [load.frame(ApiKey.DESCRIBE_LOG_DIRS, 4, everywhere)])
+    page = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=2000)
+    yield Question(
+        "DescribeTopicPartitions, ten pages",
+        [load.frame(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, page)] * 10,
+    )
+    resources = [
+        DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+        for name in topics
+    ]
+    configs = DescribeConfigsRequest(resources=resources, include_synonyms=True)
+    yield Question(
+        f"DescribeConfigs of {len(topics)} topics", [load.frame(ApiKey.DESCRIBE_CONFIGS, 4, configs)]
+    )
+    yield Question("ListGroups", [load.frame(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())])
+    batches = [[f"group-{number}" for number in range(at, at + 1000)] for at in range(0, GROUPS, 1000)]
+    described = [DescribeGroupsRequest(groups=names) for names in batches]
+    yield Question(
+        "DescribeGroups by 1,000", [load.frame(ApiKey.DESCRIBE_GROUPS, 5, each) for each in described]
+    )
+    fetched = [
+        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
+        for names in batches
+    ]
+    yield Question(
+        "OffsetFetch by 1,000 groups", [load.frame(ApiKey.OFFSET_FETCH, 8, each) for each in fetched]
+    )
+
+
+def _topics(partitions: int) -> list[str]:
+    return [f"topic-{number}" for number in range(partitions // TOPIC_PARTITIONS)]
+
+
+def _offsets(partitions: int) -> Question:
+    topics = [_of_topic(name, range(TOPIC_PARTITIONS)) for name in _topics(partitions)]
+    return Question(f"ListOffsets of {partitions:,}", [_list_offsets(topics)])
+
+
+def _of_topic(name: str, indexes: range) -> ListOffsetsTopic:
+    wanted = [ListOffsetsPartition(partition_index=index, timestamp=_LATEST) for index in indexes]
+    return ListOffsetsTopic(name=name, partitions=wanted)
+
+
+def _list_offsets(topics: list[ListOffsetsTopic]) -> bytes:
+    return load.frame(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(topics=topics))
+
+
+def _metadata(topics: list[object] | None) -> bytes:
+    return load.frame(ApiKey.METADATA, 12, MetadataRequest(topics=topics))  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    show(run(int(sys.argv[1]) if len(sys.argv) > 1 else PARTITIONS))
