@@ -10,6 +10,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Set
 from riverlog.node.node import Node
+from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -30,7 +31,15 @@ def broker() -> Iterator[Broker]:
     with Broker() as broker:
         broker.create_topic("orders")
         broker.create_topic("other")
+        broker.call(register_others)
         yield broker
+
+
+async def register_others(node: Node) -> None:
+    for other in OTHERS:
+        data = payloads.encode_broker(payloads.BrokerNode({}, {}, None, epoch=0), 0)
+        await node._follower._store.create(layout.broker(other), data)
+    await node._follower.refresh([layout.BROKER_IDS])
 
 
 def assign(
@@ -73,7 +82,8 @@ def fetched(broker: Broker, end_offset: int) -> None:
     """Both followers have everything below an offset."""
 
     def note(partition: Partition) -> list[ErrorCode | None]:
-        return [partition.note_follower_end(each, LeaderEpoch(0), end_offset) for each in OTHERS]
+        fetches = [FollowerFetch(each, 0, LeaderEpoch(0), end_offset, 0) for each in OTHERS]
+        return [partition.on_replica_fetch(each, now_s=0.0) for each in fetches]
 
     assert on_partition(broker, note) == [None, None]
 
@@ -129,7 +139,9 @@ def test_a_time_that_is_up_and_a_leadership_that_is_lost_are_told(broker: Broker
         assert on_partition(broker, lambda partition: len(partition._producers)) == 1, "it goes on waiting"
         assign(broker, epoch=1, leader=OTHERS[0])
         lost = reply_of(client.receive(ApiKey.PRODUCE, 9))
-        assert (lost.error_code, lost.base_offset) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+        assert (lost.error_code, lost.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1), "possibly written"
+        refused = client.produce("orders")
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, "not written"
 
 
 def test_a_client_that_leaves_is_waited_for_no_longer(broker: Broker) -> None:

@@ -120,9 +120,11 @@ def test_the_nearest_name_is_found_only_when_it_is_near() -> None:
     assert nearest("completely.different.thing", BROKER_KEYS) is None
 
 
-def test_replication_is_not_claimed_to_work() -> None:
-    for name in ("replica.lag.time.max.ms", "num.replica.fetchers"):
-        assert BROKER_KEYS[name].status is Status.PLANNED
+def test_keys_of_followers_say_what_they_do() -> None:
+    for name in ("replica.lag.time.max.ms", "replica.fetch.max.bytes", "replica.fetch.wait.max.ms", "replica.socket.timeout.ms"):
+        assert BROKER_KEYS[name].status is Status.WORKS
+    # One event loop copies from all leaders, so that a second fetcher would wait for the first.
+    assert BROKER_KEYS["num.replica.fetchers"].status is Status.ACCEPTED
 
 
 def _allowed_as_kafka_says(key: Key) -> str:

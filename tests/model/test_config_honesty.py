@@ -12,6 +12,7 @@ from riverlog.model.config.definitions import BROKER_KEYS, TOPIC_KEYS, broker_sy
 from riverlog.model.config.effective import BrokerLayers
 from riverlog.model.config.group_config import GROUP_FIELDS
 from riverlog.model.config.log_config import BROKER_FIELDS, TOPIC_FIELDS
+from riverlog.model.config.replica_fetch_config import REPLICA_FETCH_FIELDS
 from riverlog.model.config.server_config import PLAIN_FIELDS
 from riverlog.model.config.table import Status
 from riverlog.model.config.transaction_config import TRANSACTION_FIELDS
@@ -65,6 +66,7 @@ BROKER_ATTRIBUTES = {
     **{key: attribute for attribute, key in CLEANER_FIELDS.items()},
     **{key: attribute for attribute, key in GROUP_FIELDS.items()},
     **{key: attribute for attribute, key in TRANSACTION_FIELDS.items()},
+    **{key: attribute for attribute, key in REPLICA_FETCH_FIELDS.items()},
     "offsets.retention.minutes": "offsets_retention_ms",
     **BROKER_FIELDS,
     **SPECIAL,

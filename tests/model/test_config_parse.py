@@ -122,7 +122,8 @@ def test_a_mistake_is_named_with_its_place_and_its_remedy(arguments: dict[str, o
     ("flag", "warning"),
     [
         ("num.io.threads=8", "is a setting of Apache Kafka that has no effect here"),
-        ("num.replica.fetchers=8", "has no effect yet"),
+        ("num.replica.fetchers=8", "is a setting of Apache Kafka that has no effect here"),
+        ("max.connection.creation.rate=8", "has no effect yet"),
         ("process.roles=broker", "is a setting of Apache Kafka that has no effect here"),
         ("zookeeper.set.acl=true", "ways to ZooKeeper"),
         ("log.message.format.version=2.8", "is not needed"),

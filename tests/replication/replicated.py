@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
+from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
+from riverlog.replication.standing import Standing
 from tests.broker.raw_client import one_record
 from tests.coordinator.hosting import START_MS, Cluster
 
@@ -14,6 +17,9 @@ TOPIC_ID = UUID(int=7)
 NOW_MS = START_MS
 ME, SECOND, THIRD = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, SECOND, THIRD)
+BROKER_EPOCH = 4
+BROKERS = {each: BrokerImage(each, {}, epoch=BROKER_EPOCH) for each in ALL}
+NOW_S = 100.0
 
 
 def partition_image(
@@ -24,7 +30,30 @@ def partition_image(
 
 def image_of(*partitions: PartitionImage, topic: str = TOPIC, topic_id: UUID = TOPIC_ID) -> ClusterImage:
     topics = {topic: TopicImage(topic, topic_id, partitions)} if partitions else {}
-    return ClusterImage(topics=topics, topic_names={each.topic_id: name for name, each in topics.items()})
+    names = {each.topic_id: name for name, each in topics.items()}
+    return ClusterImage(brokers=BROKERS, topics=topics, topic_names=names)
+
+
+def standing() -> Standing:
+    """With all brokers registered."""
+    made = Standing()
+    made.brokers = BROKERS
+    return made
+
+
+def fetched(
+    partition: Partition,
+    follower: NodeId,
+    leader_epoch: int,
+    offset: int,
+    *,
+    broker_epoch: int = BROKER_EPOCH,
+    log_start: int = 0,
+    now_s: float = NOW_S,
+) -> ErrorCode | None:
+    """A follower has asked for what comes from an offset on."""
+    fetch = FollowerFetch(follower, broker_epoch, LeaderEpoch(leader_epoch), offset, log_start)
+    return partition.on_replica_fetch(fetch, now_s)
 
 
 def opened(cluster: Cluster, image: PartitionImage | None = None) -> Partition:

@@ -18,7 +18,18 @@ from riverlog.replication.roles import Follower, Leader, Offline
 from riverlog.replication.waiting import PendingAck
 from riverlog.storage.log.flusher import Flusher
 from tests.coordinator.hosting import HeldExecutor, Logs, VirtualLoop
-from tests.replication.replicated import ALL, ME, NOW_MS, SECOND, THIRD, TOPIC, TOPIC_ID, records
+from tests.replication.replicated import (
+    ALL,
+    ME,
+    NOW_MS,
+    SECOND,
+    THIRD,
+    TOPIC,
+    TOPIC_ID,
+    fetched,
+    records,
+    standing,
+)
 
 T = TypeVar("T")
 SIZE_BYTES = len(records())
@@ -61,7 +72,9 @@ class PartitionModel(RuleBasedStateMachine):
     def _open(self) -> Partition:
         log = Logs(config=self.config).open_log(TopicPartition(TOPIC, 0), TOPIC_ID)
         flusher = Flusher(asyncio.get_running_loop(), executor=self.executor)
-        partition = Partition(log, TOPIC_ID, Leader(LeaderEpoch(self.epoch)), self._in_sync(), flusher)
+        partition = Partition(
+            log, TOPIC_ID, Leader(LeaderEpoch(self.epoch)), self._in_sync(), flusher, standing()
+        )
         partition.begin()
         partition.watch(self.consumer)
         partition.watch_end(self.follower)
@@ -146,7 +159,7 @@ class PartitionModel(RuleBasedStateMachine):
     def fetch(self, follower: NodeId, behind: int, epochs_ago: int) -> None:
         end = max(self.end - behind, 0)
         claimed = self.epoch - epochs_ago
-        refusal = self.run(lambda: self.partition.note_follower_end(follower, LeaderEpoch(claimed), end))
+        refusal = self.run(lambda: fetched(self.partition, follower, claimed, end))
         is_heard = self.is_leader and epochs_ago == 0 and follower in self.replicas
         assert (refusal is None) == is_heard
         if is_heard:
@@ -247,14 +260,14 @@ def test_what_followers_had_of_an_earlier_epoch_does_not_count() -> None:
     model = PartitionModel()
     model.begin(is_sole=False, waits_for_disk=False, min_isr=1)
     model.append(for_all=True, short_way=False)
-    assert model.run(lambda: model.partition.note_follower_end(SECOND, LeaderEpoch(1), 1)) is None
+    assert model.run(lambda: fetched(model.partition, SECOND, 1, 1)) is None
     model.run(lambda: model.partition.take_role(Follower(LeaderEpoch(2), SECOND)))
     model.run(lambda: model.partition.log.cutting.truncate_to(0))
     model.run(lambda: model.partition.take_role(Leader(LeaderEpoch(3))))
     assert model.run(lambda: model.partition.append(records(), NOW_MS, for_all_replicas=True))
-    assert model.run(lambda: model.partition.note_follower_end(THIRD, LeaderEpoch(3), 1)) is None
+    assert model.run(lambda: fetched(model.partition, THIRD, 3, 1)) is None
     assert model.partition.log.high_watermark == 0
-    assert model.run(lambda: model.partition.note_follower_end(SECOND, LeaderEpoch(3), 1)) is None
+    assert model.run(lambda: fetched(model.partition, SECOND, 3, 1)) is None
     assert model.partition.log.high_watermark == 1
     model.teardown()
 

@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader
 from tests.coordinator.hosting import Cluster, Logs, VirtualLoop, run_virtually
@@ -22,6 +21,7 @@ from tests.replication.replicated import (
     SECOND,
     THIRD,
     TOPIC,
+    fetched,
     image_of,
     opened,
     partition_image,
@@ -40,7 +40,7 @@ def test_an_isr_that_shrinks_commits_what_the_others_have_and_disturbs_nobody() 
         partition.append(records(), NOW_MS, for_all_replicas=True)
         waiting = partition.acknowledged(1)
         assert waiting is not None
-        partition.note_follower_end(SECOND, LeaderEpoch(5), 1)
+        fetched(partition, SECOND, 5, 1)
         assert not waiting.done()
         cluster.show(image_of(partition_image(isr=[ME, SECOND])))
         assert (waiting.result(), partition.log.high_watermark) == (True, 1)
@@ -55,7 +55,7 @@ def test_below_the_minimum_nothing_is_committed_until_there_are_enough_again() -
         partition = opened(cluster, partition_image(isr=[ME]))
         partition.append(records(), NOW_MS, for_all_replicas=False)
         assert (partition.log.high_watermark, partition.log.log_end_offset) == (0, 1)
-        partition.note_follower_end(SECOND, LeaderEpoch(5), 1)
+        fetched(partition, SECOND, 5, 1)
         cluster.show(image_of(partition_image(isr=[ME, SECOND])))
         assert partition.log.high_watermark == 1
 

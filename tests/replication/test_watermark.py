@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.in_sync import FollowerEnds, InSyncReplicas
+from riverlog.replication.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.watermark import follows_log_end, high_watermark
-from tests.replication.replicated import ALL, ME, SECOND, THIRD
+from tests.replication.replicated import ALL, BROKER_EPOCH, ME, NOW_S, SECOND, THIRD
 
 offsets = st.integers(0, 6)
 roles = st.sampled_from([Leader(LeaderEpoch(3)), Follower(LeaderEpoch(3), SECOND), Offline(LeaderEpoch(3))])
@@ -21,10 +22,10 @@ def in_sync_replicas(draw: st.DrawFn) -> InSyncReplicas:
     return InSyncReplicas(ME, tuple(sorted({ME, *followers})), replicas)
 
 
-def ends_of(known: dict[NodeId, int]) -> FollowerEnds:
-    ends = FollowerEnds()
+def ends_of(known: dict[NodeId, int]) -> FollowerStates:
+    ends = FollowerStates()
     for follower, end in known.items():
-        ends.note(follower, end)
+        ends.note(FollowerFetch(follower, BROKER_EPOCH, LeaderEpoch(3), end, 0), NOW_S, end)
     return ends
 
 
@@ -72,3 +73,18 @@ def test_followers_that_are_no_replicas_any_more_are_forgotten() -> None:
     ends = ends_of({SECOND: 3, THIRD: 5})
     ends.retain(InSyncReplicas(ME, (ME, THIRD), (ME, THIRD)))
     assert (ends.least([THIRD]), ends.least([SECOND]), ends.least([])) == (5, 0, None)
+
+
+def test_nothing_is_committed_while_there_are_eligible_leaders_beside_the_isr() -> None:
+    def mark(*, has_eligible: bool) -> int:
+        return high_watermark(
+            Leader(LeaderEpoch(3)),
+            InSyncReplicas(ME, (ME,), (ME, SECOND), has_eligible),
+            FollowerStates(),
+            current=1,
+            log_end=4,
+            flushed=None,
+            min_isr=1,
+        )
+
+    assert (mark(has_eligible=True), mark(has_eligible=False)) == (1, 4)

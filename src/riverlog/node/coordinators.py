@@ -69,10 +69,14 @@ class Coordinators:
         self.groups.apply(delta)
         self.transactions.apply(delta)
 
-    def start(self, has_open_transactions: Iterable[TopicPartition] = ()) -> None:
+    def start(
+        self, has_open_transactions: Iterable[TopicPartition] = (), *, was_switched_off: bool = True
+    ) -> None:
         """Load what the logs hold, in the background: requests may come meanwhile. Recovered partitions in
-        which a transaction is open are looked at then."""
-        self._loading = asyncio.create_task(self._load(has_open_transactions), name="load coordinators")
+        which a transaction is open are looked at then; `was_switched_off`: the machine, since they were
+        written."""
+        loading = self._load(has_open_transactions, was_switched_off)
+        self._loading = asyncio.create_task(loading, name="load coordinators")
 
     async def run_what_is_due(self) -> None:
         """End and expire now what the clocks say is over, in every shard; return when it is done."""
@@ -81,9 +85,9 @@ class Coordinators:
         await self.transactions.coordinator.run_what_is_due()
         await self.groups.run_what_is_due()
 
-    async def _load(self, has_open_transactions: Iterable[TopicPartition]) -> None:
+    async def _load(self, has_open_transactions: Iterable[TopicPartition], was_switched_off: bool) -> None:
         await self.groups.load_all()
-        await self.transactions.coordinator.load_all(has_open_transactions)
+        await self.transactions.coordinator.load_all(has_open_transactions, was_switched_off=was_switched_off)
 
     async def close(self) -> None:
         if self._loading is not None:

@@ -17,6 +17,8 @@ from riverlog.broker.dispatch.door import Door, OpenDoor
 from riverlog.broker.dispatch.route import AnyRoute
 from riverlog.broker.dispatch.routes import Collaborators, routes_of
 from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.fetch.replica_fetches import ReplicaFetches
+from riverlog.broker.fetch.replica_sessions import ReplicaSessions
 from riverlog.broker.fetch.sessions import FetchSessions
 from riverlog.broker.net.cold_reads import ColdReader
 from riverlog.broker.net.connections import ConnectionLimits, Connections
@@ -25,6 +27,7 @@ from riverlog.broker.net.network import AsyncNetwork
 from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.controller.controller import Controller
+from riverlog.controller.leadership import ElectionRules, leads_what_others_could
 from riverlog.controller.topics import TopicRules
 from riverlog.metadata import cluster
 from riverlog.metadata.delta import ImageDelta
@@ -33,8 +36,9 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.payloads import parse_uuid
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.metadata.registrar import Registrar
-from riverlog.metadata.registration import Registrant
-from riverlog.metadata.shared.host import boot_id, host_id
+from riverlog.metadata.registration import Registrant, has_other_boot_id
+from riverlog.metadata.restarts import FoundData, Restart, TopicDemands
+from riverlog.metadata.shared import host
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
@@ -49,13 +53,16 @@ from riverlog.node.coordinators import Coordinators
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties, Duty
 from riverlog.node.first_look import check_is_ours, imported_cluster_id
+from riverlog.node.followed_leaders import following_of
 from riverlog.node.listeners import Listeners
 from riverlog.node.live_config import LiveConfig
 from riverlog.node.metrics import InMemoryMetrics
-from riverlog.node.peer_brokers import peers_of
+from riverlog.node.peer_brokers import connections_of_peers, peers_of
+from riverlog.node.replication_parts import ReplicationParts
 from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.system_clock import SystemClock
 from riverlog.node.threads import thread_executor
+from riverlog.replication.following.following import Following
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.unclaimed_logs import set_strays_aside
@@ -77,9 +84,9 @@ _LONG_REPLY_BUFFER_BYTES = 200 * 1024  # Within what any Linux allows by default
 _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
-_REPLICAS_MAX = 1  # Brokers do not copy partitions from each other yet.
 _SYNC_THREADS = 2
 _GOODBYE_S = 1.0
+_HAND_OVER_S = 30.0
 _COLD_READ_THREADS = 2
 
 
@@ -97,6 +104,7 @@ class Node:
         random: Random | None = None,
         new_id: Callable[[], UUID] = uuid4,
         new_executor: MakeExecutor = thread_executor,
+        boot_id: Callable[[], str] = host.boot_id,
         interception: Interception | None = None,
         transaction_clock: Clock | None = None,
     ) -> None:
@@ -116,6 +124,7 @@ class Node:
         self._random = random or Random()
         self._new_id = new_id
         self._new_executor = new_executor
+        self._boot_id = boot_id
         self._interception = interception or NoInterception()
         self._transaction_clock = transaction_clock or self._clock
         self._live_config = LiveConfig(settings, self.config.node_id)
@@ -124,6 +133,8 @@ class Node:
         self._stack = AsyncExitStack()
         self._is_clean = True
         self._listeners: Listeners | None = None
+        self._registrar: Registrar | None = None
+        self._following: Following | None = None
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -167,6 +178,8 @@ class Node:
     async def stop(self, *, clean: bool = True) -> None:
         """Stop serving and save everything; not clean: leave the disk as it is, as a crash would."""
         self._is_clean = clean
+        if clean and self.config.hands_over:
+            await self._hand_over()
         await self._stack.aclose()
 
     def abandon(self) -> None:
@@ -176,6 +189,8 @@ class Node:
         self._listeners.close()
         self._connections.close()
         self._peers.close()
+        if self._following is not None:
+            self._following.stop()
         self._directories.abandon()
 
     async def _start(self) -> None:
@@ -208,6 +223,7 @@ class Node:
             deleted=await cluster.deleted_topics(store),
         )
         directories.note_missing()
+        was_switched_off = await has_other_boot_id(store, self.config.node_id, self._boot_id())
         has_open_transactions = await directories.recover()
         self._peers = peers_of(self.config, self._network, lambda: follower.image, self._random.random)
         self._stack.callback(self._peers.close)
@@ -227,12 +243,20 @@ class Node:
         )
         self._stack.callback(replicas.close)
         self._stack.push_async_callback(coordinators.close)
+        if not self._is_metadata_own:
+            replication = ReplicationParts(
+                self.config, store, follower, replicas, self._clock, self._random.random, self.metrics
+            )
+            self._stack.push_async_callback(replication.close)
+            replication.start()
         rate = self._live_config.move_bytes_per_second_max
         moves = LogMoves(directories, replicas, flusher, lambda: rate(follower.image))
         self._stack.push_async_callback(moves.close)
         moves.resume(lambda topic: _topic_id(follower.image, topic))
         await self._serve(store, replicas, directories, coordinators, producer_ids, moves)
-        coordinators.start(has_open_transactions)
+        coordinators.start(has_open_transactions, was_switched_off=was_switched_off)
+        if not self._is_metadata_own:
+            self._start_following(replicas, directories)
         self._start_duties(directories)
         self._start_cleaner(directories)
 
@@ -314,6 +338,8 @@ class Node:
             new_id=self._new_id,
             random=self._random,
             wall_ms=self._clock.wall_ms,
+            election_rules=self._election_rules,
+            metrics=self.metrics,
             is_alone=self._is_metadata_own,
         )
         self._stack.push_async_callback(self._close_controller, controller)
@@ -335,6 +361,7 @@ class Node:
                 layers=lambda: self._live_config.layers(follower.image),
                 forwarding=self._forwarding(controller),
                 fetch_sessions=self._fetch_sessions(),
+                replica_fetches=self._replica_fetches(replicas, turn, cold_reader),
                 turn=turn,
                 cold_reader=cold_reader,
                 clock=self._clock,
@@ -359,7 +386,6 @@ class Node:
         self._listeners = Listeners(self._network, self._connections)
         self._stack.callback(self._listeners.close)
         self._listeners.bind(self.config.listeners, self.config.advertised_listeners)
-        self._interception.listens(self._listeners.all)
         await self._register(store, directories, self._listeners.advertised)
         await controller.start()
         self._listeners.open()
@@ -373,9 +399,10 @@ class Node:
             endpoints,
             {listener.name: listener.protocol.value for listener in config.listeners},
             config.rack,
-            config.host or host_id(),
-            boot_id(),
+            config.host or host.host_id(),
+            self._boot_id(),
             tuple(each.meta.directory_id for each in directories.online),
+            directories.has_unusable,
         )
         registrar = Registrar(
             store,
@@ -383,17 +410,57 @@ class Node:
             me,
             session_timeout_s=config.zookeeper_session_timeout_ms / 1000,
             wall_ms=self._clock.wall_ms,
+            restart=None if self._is_metadata_own else self._restart(store, directories),
         )
         self._stack.push_async_callback(registrar.close)
         await registrar.start()
-        if not self._is_metadata_own:
-            self._stack.push_async_callback(self._say_goodbye, registrar)
+        self._registrar = registrar
 
-    async def _say_goodbye(self, registrar: Registrar) -> None:
-        """The others see that this broker is about to go, if the store is there to tell them."""
-        if self._is_clean:
-            with suppress(StoreError, TimeoutError):
-                await asyncio.wait_for(registrar.announce_shutdown(), _GOODBYE_S)
+    def _restart(self, store: MetadataStore, directories: DataDirectories) -> Restart:
+        found = FoundData(
+            self._boot_id(),
+            {each.meta.directory_id: each.left_by for each in directories.online},
+            directories.has_unusable,
+            directories.holds_log,
+        )
+        return Restart(store, self._follower, self.config.node_id, found, self._topic_demands, self.metrics)
+
+    def _topic_demands(self, image: ClusterImage, topic: str) -> TopicDemands:
+        config = self._live_config.log_config(image, topic)
+        return TopicDemands(config.min_insync_replicas, config.acks_fsync)
+
+    def _start_following(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
+        """Copy from other brokers what they lead and this one has a replica of."""
+        follower, registrar = self._follower, self._registrar
+        assert registrar is not None
+        self._following = following = following_of(
+            self._settings,
+            self.config,
+            replicas,
+            self._network,
+            lambda: follower.image,
+            broker_epoch=lambda: registrar.broker_epoch,
+            write_checkpoints=directories.write_checkpoints,
+            chance=self._random.random,
+            metrics=self.metrics,
+        )
+        self._stack.push_async_callback(following.close)
+        follower.subscribe(following.apply)
+        following.start(follower.image)
+
+    async def _hand_over(self) -> None:
+        """The others see that this broker is about to go, if the store is there to tell them. It serves until
+        it leads nothing that another could lead."""
+        if self._registrar is None or self._is_metadata_own:
+            return
+        changed = asyncio.Event()
+        self._follower.subscribe(lambda delta: changed.set())
+        with suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(self._registrar.announce_shutdown(), _GOODBYE_S)
+            async with asyncio.timeout(_HAND_OVER_S):
+                while leads_what_others_could(self._follower.image, self.config.node_id):
+                    await changed.wait()
+                    changed.clear()
 
     async def _close_controller(self, controller: Controller) -> None:
         await controller.close(vacates=self._is_clean and not self._is_metadata_own)
@@ -408,8 +475,30 @@ class Node:
         return FetchSessions(
             self.config.fetch_session_slots,
             now_ms=lambda: int(self._clock.monotonic_s() * 1000),
-            random_id=lambda: self._random.randint(1, _FETCH_SESSION_ID_MAX),
+            random_id=self._random_session_id,
         )
+
+    def _random_session_id(self) -> int:
+        return self._random.randint(1, _FETCH_SESSION_ID_MAX)
+
+    def _replica_fetches(
+        self, replicas: ReplicaSet, turn: LoopTurn, cold_reader: ColdReader
+    ) -> ReplicaFetches | None:
+        """None for a node that has no followers."""
+        if self._is_metadata_own:
+            return None
+        fetches = ReplicaFetches(
+            replicas,
+            ReplicaSessions(self._random_session_id),
+            turn,
+            cold_reader,
+            self._clock,
+            listener_name=self.config.inter_broker_listener,
+            bytes_max=self.config.fetch_bytes_max,
+            metrics=self.metrics,
+        )
+        self._follower.subscribe(fetches.apply)
+        return fetches
 
     def _start_duties(self, directories: DataDirectories) -> None:
         config = self.config
@@ -428,6 +517,9 @@ class Node:
             ),
         ):
             duties.start(duty)
+        if config.rebalances_leaders and not self._is_metadata_own:
+            interval_ms = config.leader_imbalance_check_interval_s * 1000
+            duties.start(Duty("balancing leaders", interval_ms, self.controller.rebalance_leaders))
         flush_ms = config.flush_scheduler_interval_ms
         duties.start(Duty("flushing", min(flush_ms or _FLUSH_LOOK_MS, _FLUSH_LOOK_MS), directories.flush_due))
 
@@ -447,15 +539,18 @@ class Node:
             self.config.num_partitions,
             self.config.default_replication_factor,
             lambda overrides: self._live_config.topic_problem(self._follower.image, overrides),
-            replicas_max=_REPLICAS_MAX,
         )
+
+    def _election_rules(self, image: ClusterImage, topic: str) -> ElectionRules:
+        config = self._live_config.log_config(image, topic)
+        return ElectionRules(config.min_insync_replicas, config.unclean_leader_election)
 
     def _idle_scan_ms(self) -> int:
         idle_ms = self.config.connections_max_idle_ms
         return _IDLE_SCAN_MS if idle_ms is None else max(min(idle_ms // 4, _IDLE_SCAN_MS), 100)
 
     def _follow_limits(self, delta: ImageDelta) -> None:
-        if delta.configs:
+        if delta.configs or delta.brokers_added or delta.brokers_removed:
             self._connections.limits = self._limits(delta.new)
 
     def _limits(self, image: ClusterImage) -> ConnectionLimits:
@@ -465,6 +560,7 @@ class Node:
             connections_max=self._shares.connections_under(config.max_connections),
             per_address_max=config.max_connections_per_ip,
             per_address_overrides=config.max_connections_per_ip_overrides,
+            brokers_at=connections_of_peers(config, image),
             idle_ms_max=config.connections_max_idle_ms,
         )
 
@@ -481,7 +577,8 @@ class Node:
                     yield TopicPartition(name, index), topic.topic_id
 
     async def _close_directories(self, directories: DataDirectories) -> None:
-        await directories.close(clean=self._is_clean)
+        epoch = None if self._registrar is None or self._is_metadata_own else self._registrar.broker_epoch
+        await directories.close(clean=self._is_clean, broker_epoch=epoch)
 
 
 def _topic_id(image: ClusterImage, topic: str) -> UUID | None:

@@ -1,5 +1,7 @@
 """How a node asks the other brokers of its cluster: at the inter-broker listener that they advertise."""
 
+import ipaddress
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -10,6 +12,8 @@ from riverlog.model.ids import NodeId, client_id_of_broker
 from riverlog.model.network import Address, Network
 
 _CONNECT_TIMEOUT_S: Final = 10.0
+_CONNECTIONS_EACH: Final = 3
+"""For requests, for replicas, and one that takes the place of another."""
 
 
 def peers_of(
@@ -29,3 +33,21 @@ def peers_of(
         chance=chance,
         limits=PeerLimits(timeout_s=timeout_s, connect_timeout_s=min(timeout_s, _CONNECT_TIMEOUT_S)),
     )
+
+
+def connections_of_peers(config: ServerConfig, image: ClusterImage) -> Counter[str]:
+    """How many connections the other brokers may need to this one, by address; "" stands for those whose
+    address is a name."""
+    room: Counter[str] = Counter()
+    for broker in image.brokers.values():
+        address = broker.endpoints.get(config.inter_broker_listener)
+        if broker.node_id != config.node_id and address is not None:
+            room[_as_seen(address.host)] += _CONNECTIONS_EACH
+    return room
+
+
+def _as_seen(host: str) -> str:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return ""

@@ -1,11 +1,10 @@
-"""Who replicates a partition, who of them is in sync, and how far each has come. Pure.
+"""Who replicates a partition, and who of them is in sync, as the metadata says. Pure.
 
-The metadata says the first two; the leader learns the third from the fetches of its followers, under its own
-epoch: what they had fetched from another leader says nothing, since they may have to take it back.
+How far each has come its leader learns from their fetches (`follower_states`).
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from riverlog.model.ids import NodeId
 
@@ -17,6 +16,12 @@ class InSyncReplicas:
     leader: NodeId
     isr: tuple[NodeId, ...]
     replicas: tuple[NodeId, ...]
+    has_eligible: bool = False
+    """Eligible leader replicas are named beside the ISR: one may be elected, and lacks what is new."""
+    partition_epoch: int = -1
+    """Of the state that says so: it rises with every change."""
+    joining: tuple[NodeId, ...] = ()
+    """Who comes in by a change that is under way, and may be in already. Who leaves by it is in `isr`."""
 
     @property
     def is_sole(self) -> bool:
@@ -25,8 +30,14 @@ class InSyncReplicas:
 
     @property
     def followers(self) -> Iterator[NodeId]:
-        """Those in sync, without the leader."""
-        return (each for each in self.isr if each != self.leader)
+        """Those that have to have a record before it is committed, without the leader: the largest ISR that
+        may be in force (KIP-497)."""
+        return (each for each in (*self.isr, *self.joining) if each != self.leader)
+
+    def followed_by(self, after: "InSyncReplicas") -> "InSyncReplicas":
+        """What the image says now. A change that is under way goes on until another state is seen."""
+        is_same_state = after.partition_epoch == self.partition_epoch
+        return replace(after, joining=self.joining) if is_same_state else after
 
     def is_follower(self, node_id: NodeId) -> bool:
         """Whether it is one of the other replicas, in sync or not."""
@@ -35,30 +46,3 @@ class InSyncReplicas:
     def is_enough(self, min_isr: int) -> bool:
         """Whether as many are in sync as `min.insync.replicas` asks for; no more can be than there are."""
         return len(self.isr) >= min(min_isr, len(self.replicas))
-
-
-class FollowerEnds:
-    """Where the log of each follower ends, as far as the leader of one epoch knows."""
-
-    __slots__ = ("_ends",)
-
-    def __init__(self) -> None:
-        self._ends: dict[NodeId, int] = {}
-
-    def note(self, follower: NodeId, end_offset: int) -> None:
-        """A fetch from an offset says that everything below it is stored. It may be less than before: a
-        follower that has lost its disk begins again."""
-        self._ends[follower] = end_offset
-
-    def least(self, followers: Iterable[NodeId]) -> int | None:
-        """The end of the one furthest behind, where one that has not fetched has nothing; None for none."""
-        return min((self._ends.get(each, 0) for each in followers), default=None)
-
-    def retain(self, in_sync: InSyncReplicas) -> None:
-        """Forget those that are no replicas any more."""
-        for follower in [each for each in self._ends if not in_sync.is_follower(each)]:
-            del self._ends[follower]
-
-    def forget_all(self) -> None:
-        """A new epoch begins."""
-        self._ends.clear()

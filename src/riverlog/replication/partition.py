@@ -9,7 +9,8 @@ watermark. Used from the event loop only.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple, assert_never
+from dataclasses import replace
+from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
@@ -17,9 +18,13 @@ from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.records import validate as validation
 from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
+from riverlog.records.rules import Accepted
 from riverlog.replication.batch_rules import batch_rules
-from riverlog.replication.in_sync import FollowerEnds, InSyncReplicas
-from riverlog.replication.roles import Follower, Leader, Offline, Role
+from riverlog.replication.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.isr import IsrChange, IsrRules, LogBounds, decide_isr
+from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
+from riverlog.replication.standing import Standing
 from riverlog.replication.waiting import PendingAck, Reader, UnreadBytes, WaitingProducers, WaitingReaders
 from riverlog.replication.watermark import follows_log_end, high_watermark
 from riverlog.storage.log.appends import Appended, AppendOrigin, AppendOutcome, Duplicate, Refused
@@ -43,53 +48,69 @@ class AppendRefused(NamedTuple):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
-class Partition:
+class PartitionWatcher(Protocol):
+    def on_partition_changed(self, partition: "Partition") -> None:
+        """There are more records, or the watermark, the log start or the role is another. Called in the
+        middle of a change: it may only note that there was one, and look later."""
+        ...
+
+    def asked(self, partition: "Partition") -> tuple[NodeId, float] | None:
+        """Who copies the partition from its leader of this epoch, and when it asked last, for whichever of
+        its partitions; None for nobody."""
+        ...
+
+
+class Partition(RoleHolder):
     __slots__ = (
         "_commits_at_once",
         "_end_readers",
-        "_ends",
         "_flusher",
+        "_followers",
         "_in_sync",
         "_is_syncing",
         "_is_unwritable",
         "_producers",
         "_readers",
-        "_role",
         "_rules",
         "_short_way_epoch",
         "_short_way_epoch_for_all",
+        "_standing",
         "_unread",
+        "_watchers",
         "log",
         "topic_id",
         "topic_partition",
     )
 
     def __init__(
-        self, log: Log, topic_id: UUID, role: Role, in_sync: InSyncReplicas, flusher: Flusher
+        self,
+        log: Log,
+        topic_id: UUID,
+        role: Role,
+        in_sync: InSyncReplicas,
+        flusher: Flusher,
+        standing: Standing,
+        *,
+        readers: WaitingReaders | None = None,
     ) -> None:
+        """`readers` have been waiting since before the log was opened."""
         self.log = log
         self.topic_id = topic_id
         self.topic_partition: TopicPartition = log.topic_partition
         self._role = role
         self._in_sync = in_sync
-        self._ends = FollowerEnds()
+        self._followers = FollowerStates()
         self._flusher = flusher
+        self._standing = standing
         self._is_syncing = False
         self._is_unwritable = False
         self._rules = batch_rules(log.config)
-        self._readers = WaitingReaders()
+        self._readers = readers or WaitingReaders()
         self._end_readers = WaitingReaders()
         self._producers = WaitingProducers()
         self._unread = UnreadBytes()
+        self._watchers: dict[PartitionWatcher, None] = {}
         self._note_short_way()
-
-    @property
-    def role(self) -> Role:
-        return self._role
-
-    @property
-    def leader_epoch(self) -> LeaderEpoch:
-        return self._role.epoch
 
     @property
     def in_sync(self) -> InSyncReplicas:
@@ -102,15 +123,17 @@ class Partition:
         and no reader or producer notices it.
         """
         is_new_role = role != self._role
+        if in_sync is not None:
+            in_sync = self._in_sync.followed_by(in_sync)
         if not is_new_role and (in_sync is None or in_sync == self._in_sync):
             return
         self._role = role
         if in_sync is not None:
             self._in_sync = in_sync
-            self._ends.retain(in_sync)
+            self._followers.retain(in_sync)
         if is_new_role:
             # What followers had of another epoch they may have to take back.
-            self._ends.forget_all()
+            self._followers.forget_all()
         self._note_short_way()
         if isinstance(role, Leader):
             self.log.state.assign_leader_epoch(role.epoch)
@@ -137,22 +160,6 @@ class Partition:
         self._note_short_way()
         self.advance()
 
-    def refusal(self, claimed_epoch: int | None = None) -> ErrorCode | None:
-        """Why this node does not serve the partition as its leader, to a client that knows this epoch."""
-        match self._role:
-            case Leader(epoch=epoch):
-                if claimed_epoch is None or claimed_epoch == epoch:
-                    return None
-                if claimed_epoch < epoch:
-                    return ErrorCode.FENCED_LEADER_EPOCH
-                return ErrorCode.UNKNOWN_LEADER_EPOCH
-            case Follower():
-                return ErrorCode.NOT_LEADER_OR_FOLLOWER
-            case Offline(error=error):
-                return error
-            case other:
-                assert_never(other)
-
     def append(
         self,
         data: memoryview,
@@ -165,8 +172,10 @@ class Partition:
         role = self._role
         if not isinstance(role, Leader):
             return AppendRefused(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if for_all_replicas and not self._has_enough_replicas():
+        if for_all_replicas and not self.has_enough_replicas:
             return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        if self._commits_alone(for_all_replicas) and not self._is_surely_leader():
+            return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if origin is AppendOrigin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
         else:
@@ -178,6 +187,36 @@ class Partition:
         except (DiskFullError, StorageError) as error:
             return self._not_stored(error)
         return self._after_append(outcome, len(accepted.data))
+
+    def _commits_alone(self, for_all_replicas: bool) -> bool:
+        """Whether what is written now is acknowledged without another replica having it."""
+        return not for_all_replicas or len(self._in_sync.isr) == 1
+
+    def _is_surely_leader(self) -> bool:
+        """Whether nobody else can lead by now (I17): the session is alive, or nobody could be elected."""
+        lease = self._standing.lease
+        return lease is None or lease.is_held() or not self._is_replaceable()
+
+    def _is_replaceable(self) -> bool:
+        """Whether somebody else can be elected while this node is taken for dead."""
+        in_sync = self._in_sync
+        if in_sync.is_sole:
+            return False
+        is_only_one = in_sync.isr == (in_sync.leader,) and not in_sync.has_eligible
+        return not is_only_one or self.log.config.unclean_leader_election
+
+    def may_answer(self) -> bool:
+        """Whether what this node knows of the partition without asking anybody can be told as the leader's:
+        nobody else can lead, or all in sync have asked it for records within the time-out of a session."""
+        return self._is_surely_leader() or self._is_followed()
+
+    def _is_followed(self) -> bool:
+        lease = self._standing.lease
+        assert lease is not None
+        since_s = lease.now_s() - lease.timeout_s
+        asked = {said[0] for each in self._watchers if (said := each.asked(self)) and said[1] > since_s}
+        others = set(self._in_sync.followers)
+        return bool(others) and others <= asked
 
     def append_alone(
         self, data: memoryview, now_ms: int, for_all_replicas: bool
@@ -229,9 +268,11 @@ class Partition:
             role, self._in_sync, waits_for_disk=config.acks_fsync, min_isr=config.min_insync_replicas
         )
         self._short_way_epoch = role.epoch if self._commits_at_once and not self._is_unwritable else None
-        self._short_way_epoch_for_all = self._short_way_epoch if self._has_enough_replicas() else None
+        self._short_way_epoch_for_all = self._short_way_epoch if self.has_enough_replicas else None
 
-    def _has_enough_replicas(self) -> bool:
+    @property
+    def has_enough_replicas(self) -> bool:
+        """Whether as many are in sync as a producer with acks=all asks for."""
         return self._in_sync.is_enough(self.log.state.config.min_insync_replicas)
 
     def _after_append(self, outcome: AppendOutcome, size_bytes: int) -> AppendedRecords | AppendRefused:
@@ -247,6 +288,7 @@ class Partition:
                 else:
                     self._unread.add(first_offset, last_offset + 1, size_bytes)
                     self._end_readers.wake(size_bytes)
+                    self._tell_watchers()
                     self.advance()
                 return AppendedRecords(first_offset, last_offset + 1, append_time_ms)
             case Duplicate():
@@ -261,19 +303,142 @@ class Partition:
         self._report_unwritable(error)
         return AppendRefused(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def note_follower_end(
-        self, follower: NodeId, claimed_epoch: LeaderEpoch | None, end_offset: int
-    ) -> ErrorCode | None:
-        """A follower of this epoch has everything below `end_offset`; or why it is not listened to."""
-        refusal = self.refusal(claimed_epoch)
+    def on_replica_fetch(self, fetch: FollowerFetch, now_s: float) -> ErrorCode | None:
+        """A follower of this epoch has everything below the offset it fetches from; or why it is not listened
+        to, and then nothing changes.
+
+        Not for a fetch whose records have parted from this log: what it has is not what stands here.
+        """
+        if fetch.leader_epoch is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        refusal = self.refusal(fetch.leader_epoch)
         if refusal is not None:
             return refusal
-        if not self._in_sync.is_follower(follower):
-            knows_epoch = claimed_epoch is not None
-            return ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        self._ends.note(follower, end_offset)
+        if not self._is_follower_now(fetch):
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if fetch.fetch_offset > self.log.log_end_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        self._followers.note(fetch, now_s, self.log.log_end_offset)
         self.advance()
+        if self._is_candidate(fetch):
+            self._standing.ask_for_isr(self)
         return None
+
+    def note_caught_up(self, follower: NodeId, at_s: float) -> None:
+        """It had everything at that time, and said so without naming this partition."""
+        self._followers.note_caught_up(follower, at_s)
+
+    def _is_follower_now(self, fetch: FollowerFetch) -> bool:
+        """Whether it comes from another replica, under no registration that was followed by another."""
+        return (
+            self._in_sync.is_follower(fetch.node_id)
+            and self._standing.is_present(fetch.node_id, fetch.broker_epoch)
+            and not self._followers.is_outdated(fetch)
+        )
+
+    def _is_candidate(self, fetch: FollowerFetch) -> bool:
+        """Whether it is out of sync, and is so no longer as far as its fetch tells."""
+        return (
+            fetch.node_id not in self._in_sync.isr
+            and fetch.fetch_offset >= self.log.high_watermark
+            and fetch.fetch_offset >= self.log.state.epochs.latest_start
+        )
+
+    def wanted_isr(self, now_s: float, rules: IsrRules) -> IsrChange | None:
+        """The ISR as it should be by what the followers have fetched; None when that is what it is, or when
+        this node does not lead."""
+        if not isinstance(self._role, Leader):
+            return None
+        log = self.log
+        bounds = LogBounds(log.state.epochs.latest_start, log.high_watermark, log.log_end_offset)
+        self._followers.look(self._in_sync, now_s, bounds.log_end)
+        return decide_isr(self._in_sync, self._followers, self._standing, bounds, now_s, rules)
+
+    def propose_isr(self, change: IsrChange) -> None:
+        """A change is under way: who comes in by it counts from here on, who leaves counts still."""
+        joining = tuple(node_id for node_id, _ in change.joining)
+        self._in_sync = replace(self._in_sync, joining=joining)
+
+    def withdraw_isr(self, partition_epoch: int) -> None:
+        """A change of the state with this epoch is known not to have been made."""
+        if self._in_sync.partition_epoch == partition_epoch:
+            self._in_sync = replace(self._in_sync, joining=())
+            self.advance()
+
+    @property
+    def follower_lag(self) -> int:
+        """How many records the follower has to copy that is furthest behind, in sync or not."""
+        in_sync = self._in_sync
+        least = self._followers.least(each for each in in_sync.replicas if in_sync.is_follower(each))
+        end = self.log.log_end_offset
+        return 0 if least is None else end - max(least, self.log.log_start_offset)
+
+    @property
+    def low_watermark(self) -> int:
+        """The lowest log start among the replicas that are alive, as far as the followers have told: what is
+        below it is deleted everywhere that counts."""
+        standing, in_sync = self._standing, self._in_sync
+        alive = [each for each in in_sync.replicas if in_sync.is_follower(each) and each in standing.brokers]
+        least = self._followers.least_log_start(alive)
+        own = self.log.log_start_offset
+        return own if least is None else min(own, least)
+
+    # What a follower does to its log, as the leader of `epoch` says; nothing where it is another's follower.
+
+    def follows(self, epoch: LeaderEpoch) -> bool:
+        role = self._role
+        return isinstance(role, Follower) and role.epoch == epoch and role.leader is not None
+
+    def append_replicated(self, accepted: Accepted, epoch: LeaderEpoch) -> AppendedRecords | AppendRefused:
+        """Store batches as the leader has them. Where the disk is full, some of them may be stored."""
+        if not self.follows(epoch):
+            return AppendRefused(ErrorCode.FENCED_LEADER_EPOCH)
+        try:
+            outcome = self.log.append(accepted, leader_epoch=epoch, origin=AppendOrigin.REPLICATION)
+        except DiskFullError as error:
+            return self._not_stored(error)
+        except StorageError as error:
+            self.take_role(Offline(epoch))
+            return self._not_stored(error)
+        return self._after_append(outcome, len(accepted.data))
+
+    def follow_watermark(self, leader_watermark: int, epoch: LeaderEpoch) -> None:
+        """What the leader has committed may be read here as far as it is here. It never goes back: a new
+        leader may not know yet what another has committed."""
+        end = min(leader_watermark, self.log.log_end_offset)
+        if end > self.log.high_watermark and self.follows(epoch):
+            self.log.state.set_high_watermark(end)
+            self._readers.wake(self._unread.take(end))
+
+    def follow_log_start(self, offset: int, epoch: LeaderEpoch) -> None:
+        """What the leader has let go goes here, too, as far as it is committed."""
+        log = self.log
+        offset = min(offset, log.high_watermark)
+        if offset > log.log_start_offset and self.follows(epoch):
+            log.cutting.delete_records(offset)
+            self.disturb_readers()
+
+    def truncate_as_follower(self, offset: int, epoch: LeaderEpoch, *, anew: bool = False) -> bool:
+        """Drop everything from `offset` on, or everything and begin `anew` there; whether that was done. The
+        recovery point must be written before anything is appended."""
+        if not self.follows(epoch):
+            return False
+        log = self.log
+        if anew:
+            log.cutting.truncate_fully_and_start_at(offset)
+        else:
+            log.cutting.truncate_to(offset)
+        self._unread.clear()
+        self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
+        self.disturb_readers()
+        return True
+
+    def sync_as_follower(self) -> "asyncio.Future[None] | None":
+        """None where all that is stored counts as such; else a wait until it is on disk."""
+        log = self.log
+        if not log.config.acks_fsync or log.flushed_offset >= log.log_end_offset:
+            return None
+        return self._flusher.flush_to(log.sync, log.log_end_offset)
 
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""
@@ -283,7 +448,7 @@ class Partition:
         end = high_watermark(
             self._role,
             self._in_sync,
-            self._ends,
+            self._followers,
             current=log.high_watermark,
             log_end=log.log_end_offset,
             flushed=log.flushed_offset if config.acks_fsync else None,
@@ -293,6 +458,7 @@ class Partition:
             log.state.set_high_watermark(end)
             self._producers.release(end)
             self._readers.wake(self._unread.take(end))
+            self._tell_watchers()
 
     def when_acknowledged(self, end_offset: int, then: Callable[[PendingAck], None]) -> PendingAck | None:
         """None when everything below `end_offset` is committed, else the wait; `then` hears how it ends."""
@@ -327,13 +493,29 @@ class Partition:
     def unwatch_end(self, reader: Reader) -> None:
         self._end_readers.discard(reader)
 
+    def add_watcher(self, watcher: PartitionWatcher) -> None:
+        """Have it told of every change until it is removed, also when this node does not lead any more."""
+        self._watchers[watcher] = None
+        self.log.state.on_start_moved = self._tell_watchers
+
+    def remove_watcher(self, watcher: PartitionWatcher) -> None:
+        self._watchers.pop(watcher, None)
+        if not self._watchers:
+            self.log.state.on_start_moved = None
+
+    def _tell_watchers(self) -> None:
+        for watcher in self._watchers:
+            watcher.on_partition_changed(self)
+
     def replace_log(self, log: Log) -> None:
         """Go on with a log that holds the same records in another place; the caller closes the old one.
 
         It is on disk up to its end, so that a wait for a sync of the old one is over.
         """
         assert log.log_end_offset == self.log.log_end_offset
+        self.log.state.on_start_moved = None
         self.log = log
+        log.state.on_start_moved = self._tell_watchers if self._watchers else None
         self._note_short_way()
         self._is_syncing = False
         if isinstance(self._role, Leader):
@@ -345,6 +527,7 @@ class Partition:
         """After records were deleted: a waiting reader may now be out of range."""
         self._readers.disturb()
         self._end_readers.disturb()
+        self._tell_watchers()
 
     def _report_unwritable(self, error: Exception) -> None:
         """Once, not for each of the batches that producers send again and again."""

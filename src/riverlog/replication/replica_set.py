@@ -1,14 +1,17 @@
-"""All partitions that this node holds, opened when they are first asked for.
+"""All partitions that this node holds, opened when they are first read or written.
 
 Follows the cluster image: roles, deletions and configs take effect in `apply`, before a request that waited
-for the change goes on. Only the partitions that the delta names are looked at. A partition that was not asked
-for since the start costs nothing here, however many there are; its log is opened (and, if new, created) by
-the first request for it. A log whose replica was taken off this node is deleted, as is that of a deleted
-topic.
+for the change goes on. Only the partitions that the delta names are looked at. A partition that was not read
+or written since the start costs nothing here, however many there are; its log is opened (and, if new,
+created) by the first write to it, or by the first read of what is in it. Questions about one that has no
+other replica (`look`) neither open nor make it. A log whose replica was taken off this node is deleted, as is
+that of a deleted topic.
 """
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -17,9 +20,12 @@ from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.replication.idle_partition import IdlePartition, IdleReaders
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline, Role
+from riverlog.replication.standing import Standing
+from riverlog.storage.log.closed_log import ClosedLog, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
@@ -31,6 +37,15 @@ class Logs(Protocol):
 
     def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
         """The log, created if it is new, with its topic's config. Raises `StorageError`, `DiskFullError`."""
+        ...
+
+    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> LogFacts | None:
+        """What is known of a log that is not open; None where it must be opened for that. Raises
+        `StorageError` where `open_log` would."""
+        ...
+
+    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+        """A log that is not open and has facts, opened for a moment."""
         ...
 
     def delete_log(self, topic_partition: TopicPartition) -> None: ...
@@ -58,8 +73,10 @@ class ReplicaSet:
         self._flusher = flusher
         self._log_config = log_config
         self._is_alone = is_alone
+        self.standing = Standing()
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
+        self._idle = IdleReaders()
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -72,6 +89,22 @@ class ReplicaSet:
     def find(self, topic: str, index: int) -> Partition | ErrorCode:
         partition = self._partitions.get((topic, index))
         return partition if partition is not None else self._open(topic, index)
+
+    def image_of(self, partition: Partition) -> PartitionImage | None:
+        """What the metadata says of it; None when it is gone."""
+        topic = self._image.topics.get(partition.topic_partition.topic)
+        if topic is None or topic.topic_id != partition.topic_id:
+            return None
+        return self._image.partition(*partition.topic_partition)
+
+    def look(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
+        """For a question: the log of a sole replica is neither made nor opened by it."""
+        partition = self._partitions.get((topic, index))
+        return partition if partition is not None else self._look_at_closed(topic, index)
+
+    def look_by_id(self, topic_id: UUID | None, index: int) -> Partition | IdlePartition | ErrorCode:
+        topic = None if topic_id is None else self._image.topic_names.get(topic_id)
+        return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.look(topic, index)
 
     def has_log(self, topic: str, index: int) -> bool:
         """Whether anything can be in the partition; asking does not create it."""
@@ -90,12 +123,14 @@ class ReplicaSet:
         self._is_closed = True
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
+        self._idle.disturb_all()
 
     def apply(self, delta: ImageDelta) -> None:
         """Take over a new image."""
         if self._is_closed:
             return
         self._image = delta.new
+        self.standing.brokers = delta.new.brokers
         for name, topic in delta.deleted.items():
             for index, image in enumerate(topic.partitions):
                 self._drop(name, index, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -109,17 +144,46 @@ class ReplicaSet:
 
     def _take_roles(self) -> None:
         """Look at all partitions again: this broker is registered anew, or not any more."""
+        self._idle.disturb_all()
         for topic, index in list(self._partitions):
             image = self._image.partition(topic, index)
             if image is not None:
                 self._follow(topic, PartitionChange(index, image, image))
 
-    def _open(self, topic: str, index: int) -> Partition | ErrorCode:
+    def _placed(self, topic: str, index: int) -> PartitionImage | ErrorCode:
         image = self._image.partition(topic, index)
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self._is_closed or self.node_id not in image.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return image
+
+    def _look_at_closed(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
+        image = self._placed(topic, index)
+        if isinstance(image, ErrorCode):
+            return image
+        if not self._in_sync(image).is_sole:
+            return self._open(topic, index)
+        topic_partition, topic_id = TopicPartition(topic, index), self._image.topics[topic].topic_id
+        try:
+            facts = self._logs.facts_of(topic_partition, topic_id)
+        except (StorageError, DiskFullError):
+            return ErrorCode.KAFKA_STORAGE_ERROR  # That the directory has failed was told when it did.
+        if facts is None:
+            return self._open(topic, index)
+        role = self._role(image)
+        log = ClosedLog(
+            facts,
+            role.epoch if isinstance(role, Leader) else None,
+            partial(self._log_config, self._image, topic),
+            partial(self._logs.look_inside, topic_partition, topic_id),
+        )
+        return IdlePartition(topic_partition, topic_id, role, log, self._idle)
+
+    def _open(self, topic: str, index: int) -> Partition | ErrorCode:
+        image = self._placed(topic, index)
+        if isinstance(image, ErrorCode):
+            return image
         topic_partition = TopicPartition(topic, index)
         topic_id = self._image.topics[topic].topic_id
         try:
@@ -128,7 +192,15 @@ class ReplicaSet:
             _logger.error("%s cannot be opened: %s", topic_partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         log.state.update_config(self._log_config(self._image, topic))
-        partition = Partition(log, topic_id, self._role(image), self._in_sync(image), self._flusher)
+        partition = Partition(
+            log,
+            topic_id,
+            self._role(image),
+            self._in_sync(image),
+            self._flusher,
+            self.standing,
+            readers=self._idle.take(topic_partition),
+        )
         partition.begin()
         self._partitions[topic_partition] = partition
         return partition
@@ -146,7 +218,13 @@ class ReplicaSet:
         return me is not None and me.epoch == image.leader_broker_epoch
 
     def _in_sync(self, image: PartitionImage) -> InSyncReplicas:
-        return InSyncReplicas(self.node_id, image.isr, image.replicas)
+        return InSyncReplicas(
+            self.node_id,
+            image.isr,
+            image.replicas,
+            has_eligible=bool(image.elr),
+            partition_epoch=image.partition_epoch,
+        )
 
     def _follow(self, topic: str, change: PartitionChange) -> None:
         index, before, after = change
@@ -156,7 +234,9 @@ class ReplicaSet:
             self._drop(topic, index, before, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         partition = self._partitions.get((topic, index))
-        if partition is not None and not isinstance(partition.role, Offline):
+        if partition is None:
+            self._idle.disturb(TopicPartition(topic, index))
+        elif not isinstance(partition.role, Offline):
             partition.take_role(self._role(after), self._in_sync(after))
 
     def _drop(self, topic: str, index: int, image: PartitionImage, error: ErrorCode) -> None:
@@ -167,6 +247,7 @@ class ReplicaSet:
         if partition is not None:
             partition.take_role(Offline(image.leader_epoch, error))
         self._logs.delete_log(TopicPartition(topic, index))
+        self._idle.disturb(TopicPartition(topic, index))
 
     def _update_configs(self, delta: ImageDelta) -> None:
         """A setting of brokers is the default of every topic; one of a topic concerns that topic alone."""

@@ -4,6 +4,7 @@ Not here: who is in sync with a leader (`in_sync`), which changes while the role
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
@@ -30,3 +31,34 @@ class Offline:
 
 
 Role = Leader | Follower | Offline
+
+
+class RoleHolder:
+    """What has a role, and so refuses those who ask for another one."""
+
+    __slots__ = ("_role",)
+    _role: Role
+
+    @property
+    def role(self) -> Role:
+        return self._role
+
+    @property
+    def leader_epoch(self) -> LeaderEpoch:
+        return self._role.epoch
+
+    def refusal(self, claimed_epoch: int | None = None) -> ErrorCode | None:
+        """Why this node does not serve the partition as its leader, to a client that knows this epoch."""
+        match self._role:
+            case Leader(epoch=epoch):
+                if claimed_epoch is None or claimed_epoch == epoch:
+                    return None
+                if claimed_epoch < epoch:
+                    return ErrorCode.FENCED_LEADER_EPOCH
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+            case Follower():
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            case Offline(error=error):
+                return error
+            case other:
+                assert_never(other)

@@ -1,7 +1,8 @@
 """Those who wait on a partition: readers for records, producers for the high watermark.
 
 Waking costs nothing for partitions without waiting readers, and never polls. A reader is told how many bytes
-came in, so that it need not look again until there may be enough; a producer waits for one offset.
+came in, so that it need not look again until there may be enough; a producer waits for one offset. Who stays
+for longer and reads many partitions, as a follower does, is only told which ones changed.
 """
 
 from collections import deque

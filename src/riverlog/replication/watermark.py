@@ -2,18 +2,20 @@
 
 A record is committed when every replica in sync has it, and, with `riverlog.acks.fsync`, when it is on the
 leader's disk. While fewer replicas are in sync than `min.insync.replicas` asks for, nothing is committed
-(KIP-966): what a producer with acks=1 has written meanwhile can be read once there are enough again. The high
+(KIP-966): what a producer with acks=1 has written meanwhile can be read once there are enough again. Nor is
+anything while the state still names eligible leader replicas, as after the minimum was lowered. The high
 watermark never goes back under one leader. A follower does not commit: it is told.
 """
 
-from riverlog.replication.in_sync import FollowerEnds, InSyncReplicas
+from riverlog.replication.follower_states import FollowerStates
+from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.roles import Leader, Role
 
 
 def high_watermark(
     role: Role,
     in_sync: InSyncReplicas,
-    ends: FollowerEnds,
+    followers: FollowerStates,
     *,
     current: int,
     log_end: int,
@@ -22,10 +24,10 @@ def high_watermark(
 ) -> int:
     """Where it is now. `flushed` is how much of the log is on disk, None where that does not matter."""
     assert 0 <= current <= log_end
-    if not isinstance(role, Leader) or not in_sync.is_enough(min_isr):
+    if not isinstance(role, Leader) or not in_sync.is_enough(min_isr) or in_sync.has_eligible:
         return current
     own_end = log_end if flushed is None else min(log_end, flushed)
-    least = ends.least(in_sync.followers)
+    least = followers.least(in_sync.followers)
     return max(current, own_end if least is None else min(own_end, least))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply
 from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 
 
@@ -22,7 +23,7 @@ class DelayedFetch(DelayedReply):
 
     def __init__(
         self,
-        partitions: Sequence[Partition],
+        partitions: Sequence[Partition | IdlePartition],
         look: Callable[[bool], Any | int],
         *,
         have_bytes: int,

@@ -1,8 +1,9 @@
 """Fetch 4-18: records by offset, with long polling and incremental sessions.
 
 Topics are named up to version 12 and identified by topic id from 13 on. Records leave as slices of files.
-A fetch that claims to come from a replica is refused until there are other replicas. Left out: reading from
-the nearest follower (KIP-392), for which every reply names no preferred replica.
+Fetches of followers are answered by `replica_fetches`; one that claims to be a follower and is none is
+refused as by Apache Kafka, and moves no watermark. Left out: reading from the nearest follower (KIP-392), for
+which every reply names no preferred replica.
 """
 
 import asyncio
@@ -10,9 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from riverlog.broker.exchange.context import Parts, RequestContext
+from riverlog.broker.exchange.delayed import DelayedReply
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.delayed_fetch import DelayedFetch
 from riverlog.broker.fetch.reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
+from riverlog.broker.fetch.replica_fetches import ReplicaFetches
 from riverlog.broker.fetch.sessions import (
     NO_SESSION,
     FetchSession,
@@ -27,6 +30,7 @@ from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.fetch_request import SingleFetch
@@ -47,8 +51,10 @@ class FetchHandler:
         fetch_bytes_max: int,
         metrics: Metrics,
         hints: LeaderHints | None = None,
+        replica_fetches: ReplicaFetches | None = None,
     ) -> None:
-        """`hints` where there are other brokers that may lead."""
+        """`hints` where there are other brokers that may lead, `replica_fetches` where they may follow."""
+        self._replica_fetches = replica_fetches
         self._hints = hints
         self._reader = reader
         self._turn = turn
@@ -63,12 +69,16 @@ class FetchHandler:
 
     def handle(
         self, request: FetchRequest | SingleFetch, context: RequestContext
-    ) -> Parts | FetchResponse | DelayedFetch:
+    ) -> Parts | FetchResponse | DelayedReply:
         if isinstance(request, SingleFetch):
             answer = self._answer_single(request, context)
             if answer is not None:
                 return answer
             request = request.as_request()
+        elif request.replica_state.replica_id >= 0:
+            replica_fetches = self._replica_fetches
+            if replica_fetches is not None and replica_fetches.admits(request, context):
+                return replica_fetches.handle(request, context)
         return self._answer(request, context)
 
     def _answer_single(self, request: SingleFetch, context: RequestContext) -> Parts | DelayedFetch | None:
@@ -116,7 +126,7 @@ class FetchHandler:
 
     def _wait(
         self,
-        partitions: Sequence[Partition],
+        partitions: Sequence[Partition | IdlePartition],
         look: Callable[[bool], Parts | FetchResponse | int],
         have_bytes: int,
         enough_bytes: int,

@@ -11,6 +11,7 @@ from riverlog.broker.net.cold_reads import is_in_memory
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.log.appends import OffsetOutOfRange
@@ -41,7 +42,7 @@ class FetchLimits(NamedTuple):
 class PartitionRead(NamedTuple):
     wanted: Wanted
     data: PartitionData
-    partition: Partition | None
+    partition: Partition | IdlePartition | None
 
 
 class FetchReads:
@@ -69,10 +70,12 @@ class FetchReader:
         for each in wanted:
             topic, index = each.topic, each.index
             if topic is not None:
-                partition = replicas.find(topic, index)
+                partition = replicas.look(topic, index)
             else:
-                partition = replicas.find_by_id(each.topic_id, index)
-            if isinstance(partition, Partition):
+                partition = replicas.look_by_id(each.topic_id, index)
+            if type(partition) is IdlePartition and partition.log.holds_records_from(each.fetch_offset):
+                partition = replicas.find(*partition.topic_partition)
+            if not isinstance(partition, ErrorCode):
                 data = _read_partition(each, partition, limits, result, left=left)
                 result.reads.append(PartitionRead(each, data, partition))
             else:
@@ -87,7 +90,7 @@ class FetchReader:
             if (
                 data.error_code in _TOLD_THE_LEADER
                 and limits.tells_leader
-                and isinstance(partition, Partition)
+                and not isinstance(partition, ErrorCode)
             ):
                 epoch = partition.leader_epoch
                 data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
@@ -108,8 +111,8 @@ class FetchReader:
         if replica_id >= 0 or last_fetched_epoch >= 0 or not 0 <= isolation <= 1:
             return None
         replicas = self._replicas
-        partition = replicas.find_by_id(topic_id, index) if by_id else replicas.find(topic, index)
-        if not isinstance(partition, Partition):
+        partition = replicas.look_by_id(topic_id, index) if by_id else replicas.look(topic, index)
+        if type(partition) is not Partition:
             return None
         if partition.refusal(None if leader_epoch < 0 else leader_epoch) is not None:
             return None
@@ -141,12 +144,17 @@ class FetchReader:
 
 
 def _read_partition(
-    wanted: Wanted, partition: Partition, limits: FetchLimits, so_far: FetchReads, *, left: int
+    wanted: Wanted,
+    partition: Partition | IdlePartition,
+    limits: FetchLimits,
+    so_far: FetchReads,
+    *,
+    left: int,
 ) -> PartitionData:
     refusal = partition.refusal(wanted.current_leader_epoch)
     if refusal is None and limits.claims_to_be_replica:
-        # Only this node replicates the partition, so the claim is false: tell it what Kafka tells a
-        # stranger, and let it move no watermark.
+        # A follower's fetch does not come here, so the claim is false: tell it what Kafka tells a stranger,
+        # and let it move no watermark.
         known_epoch = wanted.current_leader_epoch is not None
         refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
     if refusal is None and min(wanted.max_bytes, left) < 0:
@@ -168,14 +176,18 @@ def _read_partition(
         records=b"",
     )
     if wanted.last_fetched_epoch is not None:
-        diverging = _divergence(wanted, wanted.last_fetched_epoch, partition)
+        diverging = divergence(wanted.fetch_offset, wanted.last_fetched_epoch, partition)
         if isinstance(diverging, ErrorCode):
             return _error(wanted, diverging)
         if diverging is not None:
-            data.diverging_epoch = diverging
+            epoch, end_offset = diverging
+            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
             return data
     if wanted.fetch_offset == end:
         return data
+    if isinstance(partition, IdlePartition):
+        is_at_end = wanted.fetch_offset == state.log_end_offset
+        return data if is_at_end else _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     return _read_records(data, wanted, partition, end, min(wanted.max_bytes, left), so_far)
 
 
@@ -214,17 +226,16 @@ def _read_records(
     return data
 
 
-def _divergence(
-    wanted: Wanted, last_fetched_epoch: int, partition: Partition
-) -> EpochEndOffset | ErrorCode | None:
-    """Where the reader's log parted from ours, by the epoch of the last record it has (KIP-595)."""
+def divergence(
+    fetch_offset: int, last_fetched_epoch: int, partition: Partition | IdlePartition
+) -> tuple[int, int] | ErrorCode | None:
+    """Where the reader's log parted from ours, by the epoch of the last record it has (KIP-595): the epoch
+    up to which both may agree, and its end here."""
     end = partition.log.end_offset_for_epoch(last_fetched_epoch)
     if end is None:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     epoch, end_offset = end
-    if epoch < last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return None
+    return end if epoch < last_fetched_epoch or end_offset < fetch_offset else None
 
 
 def unreadable(wanted: Wanted, error: ErrorCode) -> PartitionData:

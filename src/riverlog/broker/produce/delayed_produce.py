@@ -13,6 +13,7 @@ from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
+from riverlog.replication.roles import Follower
 from riverlog.replication.waiting import PendingAck
 from riverlog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 
@@ -54,10 +55,10 @@ class DelayedProduce(DelayedReply):
         if self._left_count and not self._is_over:
             return NOT_YET
         for (reply, partition, _), pending in self._pending:
-            if pending.is_committed is None:
-                _fail(reply, ErrorCode.REQUEST_TIMED_OUT)
-            elif not pending.is_committed:
-                _fail(reply, partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR)
+            error = _error(pending, partition)
+            if error is not None:
+                reply.error_code = error
+                reply.base_offset = -1
         return self._response
 
     def drop(self) -> None:
@@ -66,6 +67,13 @@ class DelayedProduce(DelayedReply):
             pending.cancel()
 
 
-def _fail(reply: PartitionProduceResponse, error: ErrorCode) -> None:
-    reply.error_code = error
-    reply.base_offset = -1
+def _error(pending: PendingAck, partition: Partition) -> ErrorCode | None:
+    """Of records that stand in the log: clients must take them for possibly written, and repeat them as they
+    are (ADR 20)."""
+    if pending.is_committed is None:
+        return ErrorCode.REQUEST_TIMED_OUT
+    if pending.is_committed:
+        return None if partition.has_enough_replicas else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    if isinstance(partition.role, Follower):
+        return ErrorCode.REQUEST_TIMED_OUT
+    return partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR

@@ -41,6 +41,10 @@ class ServerConfig:
 
     num_partitions: int = 1
     default_replication_factor: int = 1
+    rebalances_leaders: bool = True
+    hands_over: bool = True
+    """Leaders are moved away before the node stops."""
+    leader_imbalance_check_interval_s: int = 300
     auto_create_topics: bool = True
     delete_topics: bool = True
 
@@ -59,6 +63,10 @@ class ServerConfig:
     fetch_bytes_max: int = 55 * 1024**2
     fetch_session_slots: int = 1000
 
+    replica_lag_max_ms: int = 30_000
+    replica_lag_messages_max: int | None = None
+    is_lease_strict: bool = True
+    """Without a session, nothing is acknowledged that one broker could acknowledge alone."""
     accept_strays: bool = False
     shared_metadata_dir: str | None = None
     host: str | None = None
@@ -117,6 +125,9 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "rack": "broker.rack",
     "num_partitions": "num.partitions",
     "default_replication_factor": "default.replication.factor",
+    "hands_over": "controlled.shutdown.enable",
+    "rebalances_leaders": "auto.leader.rebalance.enable",
+    "leader_imbalance_check_interval_s": "leader.imbalance.check.interval.seconds",
     "auto_create_topics": "auto.create.topics.enable",
     "delete_topics": "delete.topic.enable",
     "socket_request_bytes_max": "socket.request.max.bytes",
@@ -131,6 +142,9 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "fetch_bytes_max": "fetch.max.bytes",
     "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
     "open_files_max": "riverlog.open.files.max",
+    "replica_lag_max_ms": "replica.lag.time.max.ms",
+    "replica_lag_messages_max": "riverlog.replica.lag.max.messages",
+    "is_lease_strict": "riverlog.lease.strict",
     "accept_strays": "riverlog.strays.accept",
     "shared_metadata_dir": "riverlog.shared.metadata.dir",
     "host": "riverlog.host",

@@ -13,35 +13,35 @@ default.replication.factor  int  1  -  medium  read-only  works
     Replicas of a topic that is created without saying how many.
 min.insync.replicas  int  1  >=1  high  cluster-wide  works
     Replicas that must hold a record before acks=all is answered; fewer in sync refuse the write.
-unclean.leader.election.enable  boolean  false  -  high  cluster-wide  planned
+unclean.leader.election.enable  boolean  false  -  high  cluster-wide  works
     Let a replica that is behind become leader when no other is left, losing what it lacks.
 unclean.leader.election.interval.ms  long  300000  >=1  medium  read-only  planned  internal
     Pause between two looks for partitions that need an unclean election.
-auto.leader.rebalance.enable  boolean  true  -  high  read-only  planned
+auto.leader.rebalance.enable  boolean  true  -  high  read-only  works
     Give leadership back to the preferred replicas from time to time.
-leader.imbalance.check.interval.seconds  long  300  >=1  high  read-only  planned
+leader.imbalance.check.interval.seconds  long  300  >=1  high  read-only  works
     Pause between two looks at the balance of leaders.
-controlled.shutdown.enable  boolean  true  -  medium  read-only  planned
+controlled.shutdown.enable  boolean  true  -  medium  read-only  works
     Move leaders away before the node stops.
-num.replica.fetchers  int  1  >=1  high  cluster-wide  planned
+num.replica.fetchers  int  1  >=1  high  cluster-wide  accepted
     Connections per source node over which followers copy.
-replica.fetch.min.bytes  int  1  -  high  read-only  planned
+replica.fetch.min.bytes  int  1  -  high  read-only  works
     Bytes that a leader collects before it answers a follower.
-replica.fetch.max.bytes  int  1048576  >=0  medium  read-only  planned
+replica.fetch.max.bytes  int  1048576  >=0  medium  read-only  works
     Bytes per partition that a follower asks for; a larger first batch is still copied.
-replica.fetch.response.max.bytes  int  10485760  >=0  medium  read-only  planned
+replica.fetch.response.max.bytes  int  10485760  >=0  medium  read-only  works
     Bytes in all that a follower asks for at once.
-replica.fetch.wait.max.ms  int  500  -  high  read-only  planned
+replica.fetch.wait.max.ms  int  500  -  high  read-only  works
     How long a leader may hold a follower's fetch that finds too little data.
-replica.fetch.backoff.ms  int  1000  >=0  medium  read-only  planned
+replica.fetch.backoff.ms  int  1000  >=0  medium  read-only  works
     Pause of a follower after a failed fetch.
-replica.lag.time.max.ms  long  30000  -  high  read-only  planned
+replica.lag.time.max.ms  long  30000  -  high  read-only  works
     Time after which a follower that has not caught up leaves the in-sync replicas.
 replica.high.watermark.checkpoint.interval.ms  long  5000  -  high  read-only  works
     Pause between two writes of high watermarks, recovery points and first offsets to disk.
-replica.socket.timeout.ms  int  30000  -  high  read-only  planned
+replica.socket.timeout.ms  int  30000  -  high  read-only  works
     Time limit of a follower's requests.
-replica.socket.receive.buffer.bytes  int  65536  -  high  read-only  planned
+replica.socket.receive.buffer.bytes  int  65536  -  high  read-only  accepted
     Receive buffer of a follower's sockets.
 replica.selector.class  string  null  -  medium  read-only  accepted
     Java class that picks the replica a consumer reads from.

@@ -42,7 +42,7 @@ socket.connection.setup.timeout.max.ms  long  30000  -  medium  read-only  accep
 max.connections  int  2147483647  >=0  medium  cluster-wide  works
     Connections that the node holds at once.
 max.connections.per.ip  int  2147483647  >=0  medium  cluster-wide  works
-    Connections that one address may hold at once.
+    Connections that one address may hold at once, beyond those of other brokers of the cluster.
 max.connections.per.ip.overrides  string  ""  -  medium  cluster-wide  works
     Bounds for single addresses, as address:count, comma-separated.
 max.connection.creation.rate  int  2147483647  >=0  medium  cluster-wide  planned

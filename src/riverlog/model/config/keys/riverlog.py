@@ -8,8 +8,14 @@ riverlog.validate.records  boolean  false  -  medium  cluster-wide  works
     Decompress and check every record on the way in, also where the topic does not need it.
 riverlog.decompressed.max.bytes  int  268435456  >=1048576  medium  cluster-wide  works
     Largest size to which one batch may decompress when its records are looked at; a larger one is refused.
+riverlog.lease.strict  boolean  true  -  medium  read-only  works
+    Without a session with the metadata store, refuse acks=0 and acks=1 where another replica may have been
+    elected. false lets them through, as Apache Kafka does, and what is written so may be lost.
 riverlog.open.files.max  int  null  >=16  medium  read-only  works
     Segment and index files that are held open at once. Without it, a share of the limit of the process.
+riverlog.replica.lag.max.messages  long  null  >=1  low  read-only  works
+    Records by which a follower may be behind and stay in sync. Without it, only
+    replica.lag.time.max.ms counts.
 riverlog.strays.accept  boolean  false  -  low  read-only  works
     Start even though more than half of the logs, of several topics, belong to no partition in the metadata.
     They are moved aside.

@@ -34,7 +34,7 @@ min.cleanable.dirty.ratio  double  0.5  0..1  medium  cluster-wide  works
 cleanup.policy  list  delete  compact|delete  medium  cluster-wide  works
     What becomes of old data: delete, compact (keeps the last record of each key), both, or neither where it
     is empty.
-unclean.leader.election.enable  boolean  false  -  medium  cluster-wide  planned
+unclean.leader.election.enable  boolean  false  -  medium  cluster-wide  works
     Let a replica that is behind become leader when no other is left.
 min.insync.replicas  int  1  >=1  medium  cluster-wide  works
     Replicas that must hold a record before acks=all is answered.

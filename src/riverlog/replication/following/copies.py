@@ -1,0 +1,204 @@
+"""What a fetcher does to the partitions of this node: find their positions, store, truncate, begin anew.
+
+Each step is taken only if the partition still follows the leader that was asked, under the epoch it was asked
+under, and ends where it was asked from: an answer that comes late changes nothing. Nothing waits here. Not
+here: when to ask again.
+"""
+
+import asyncio
+import logging
+from enum import Enum
+
+from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
+from riverlog.model.metrics import Metrics
+from riverlog.replication.following.batches import BadBatch, check_batches
+from riverlog.replication.following.followed import Followed, Position
+from riverlog.replication.following.truncation import gives_up_committed, offset_to_keep
+from riverlog.replication.partition import AppendRefused, Partition
+from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.messages.fetch import PartitionData
+
+_logger = logging.getLogger(__name__)
+
+
+class Outcome(Enum):
+    DONE = "look where the log ends now, and go on"
+    TRUNCATED = "the same, once the recovery point is written"
+    FAILED = "try again after a pause"
+    OUT = "nothing can be done under this leader"
+
+
+class Copies:
+    def __init__(self, replicas: ReplicaSet, metrics: Metrics) -> None:
+        self._replicas = replicas
+        self._truncated = metrics.counter("riverlog_truncated_records_total")
+        self._truncated_committed = metrics.counter("riverlog_truncated_below_hw_total")
+        self._bad_batches = metrics.counter("riverlog_replica_bad_batches_total")
+
+    def position_of(self, followed: Followed) -> "Position | asyncio.Future[None] | Outcome":
+        """Where its log ends; or a wait until all of it is on disk, after which to look again."""
+        partition = self._replicas.find(followed.topic, followed.index)
+        if partition is ErrorCode.KAFKA_STORAGE_ERROR:
+            return Outcome.FAILED
+        if not isinstance(partition, Partition) or not _is_followed(partition, followed):
+            return Outcome.OUT
+        log, epochs = partition.log, partition.log.state.epochs
+        if not log.is_online:
+            return Outcome.OUT
+        if epochs.latest is not None and epochs.latest > followed.leader_epoch:
+            _logger.error(
+                "%s has records of leader epoch %d, but the metadata names leader epoch %d; it is not "
+                "copied. If the metadata was restored from an old copy, bring in a newer one with "
+                "`metadata import`",
+                followed,
+                epochs.latest,
+                followed.leader_epoch,
+            )
+            return Outcome.OUT
+        syncing = partition.sync_as_follower()
+        if syncing is not None:
+            return syncing
+        return Position(log.log_end_offset, epochs.latest, log.log_start_offset)
+
+    def store(self, followed: Followed, data: PartitionData, leader: str) -> Outcome:
+        """What a leader has sent, the offsets that it has told included."""
+        partition = self._to_change(followed)
+        if partition is None:
+            return Outcome.OUT
+        epoch, bad = followed.leader_epoch, None
+        if data.records:
+            records = data.records
+            assert isinstance(records, memoryview)
+            stored = self._append(partition, followed, records)
+            if isinstance(stored, Outcome):
+                return stored
+            bad = stored
+        followed.agreed_epoch = epoch
+        followed.leader_watermark = data.high_watermark
+        try:
+            partition.follow_watermark(data.high_watermark, epoch)
+            partition.follow_log_start(data.log_start_offset, epoch)
+        except (StorageError, DiskFullError) as error:
+            return _failed(followed, error)
+        if bad is None:
+            return Outcome.DONE
+        self._bad_batches.add()
+        _logger.error(
+            "%s: broker %s sent a batch at offset %d that cannot be stored: %s. If it stays so, "
+            "`riverlog log verify` there tells more; another replica can lead meanwhile",
+            followed,
+            leader,
+            bad.offset,
+            bad.reason,
+        )
+        return Outcome.FAILED
+
+    def truncate(self, followed: Followed, epoch: int, end_offset: int) -> Outcome:
+        """The leader's largest epoch up to the last one here is `epoch`, which ends at `end_offset` there."""
+        partition = self._to_change(followed)
+        if partition is None:
+            return Outcome.OUT
+        log = partition.log
+        keep = offset_to_keep(log.state.epochs, log.log_end_offset, epoch=epoch, end_offset=end_offset)
+        return self._cut(partition, followed, keep)
+
+    def settle_in(self, followed: Followed, leader_start: int, leader_end: int) -> Outcome:
+        """The log ends outside of the leader's, which is this."""
+        partition = self._to_change(followed)
+        if partition is None:
+            return Outcome.OUT
+        own_end = partition.log.log_end_offset
+        if own_end < leader_start:
+            _logger.info("%s begins anew at %d, where its leader's log starts", followed, leader_start)
+            return self._cut(partition, followed, leader_start, anew=True)
+        if own_end > leader_end:
+            return self._cut(partition, followed, leader_end)
+        return Outcome.DONE
+
+    def _to_change(self, followed: Followed) -> Partition | None:
+        """None where it is not what it was when the leader was asked."""
+        partition, position = self._replicas.find(followed.topic, followed.index), followed.position
+        if (
+            not isinstance(partition, Partition)
+            or position is None
+            or not _is_followed(partition, followed)
+            or not partition.log.is_online
+            or partition.log.log_end_offset != position.offset
+        ):
+            return None
+        return partition
+
+    def _append(
+        self, partition: Partition, followed: Followed, records: memoryview
+    ) -> Outcome | BadBatch | None:
+        epoch, log = followed.leader_epoch, partition.log
+        end = log.log_end_offset
+        accepted, bad = check_batches(records, end_offset=end, leader_epoch=epoch)
+        if accepted is None:
+            return bad
+        first = accepted.batches[0][1].base_offset
+        try:
+            if first < end:
+                # The leader's log starts within a batch, and so must this one; its start moves up afterwards.
+                if log.log_start_offset != end or log.size_bytes:
+                    return BadBatch(end, f"it begins at {first}, before {end}")
+                partition.truncate_as_follower(first, epoch, anew=True)
+            outcome = partition.append_replicated(accepted, epoch)
+        except (StorageError, DiskFullError) as error:
+            return _failed(followed, error)
+        if isinstance(outcome, AppendRefused):
+            return Outcome.FAILED
+        return bad
+
+    def _cut(self, partition: Partition, followed: Followed, offset: int, *, anew: bool = False) -> Outcome:
+        """Drop what the leader does not have; or everything, to begin behind it."""
+        log = partition.log
+        end, watermark = log.log_end_offset, log.high_watermark
+        # Where the leader's log starts, everything below it was committed, and nobody lacks it.
+        committed = 0 if anew else max(watermark - offset, 0)
+        if committed:
+            seen = (log.state.epochs.latest, followed.agreed_epoch)
+            known = max((each for each in seen if each is not None), default=None)
+            if not gives_up_committed(followed.unclean_epoch, known):
+                _logger.error(
+                    "%s: its leader of epoch %d has nothing from offset %d on, but up to %d is committed "
+                    "here, and no unclean election is on record; it is not truncated, and not copied from "
+                    "that leader",
+                    followed,
+                    followed.leader_epoch,
+                    offset,
+                    watermark,
+                )
+                return Outcome.OUT
+        try:
+            if not partition.truncate_as_follower(offset, followed.leader_epoch, anew=anew):
+                return Outcome.OUT
+        except (StorageError, DiskFullError) as error:
+            return _failed(followed, error)
+        if committed:
+            self._truncated_committed.add(committed)
+            _logger.warning(
+                "%s: an unclean election took %d committed records, from offset %d on",
+                followed,
+                committed,
+                offset,
+            )
+        if not anew and offset < end:
+            self._truncated.add(end - offset)
+            _logger.info(
+                "%s is truncated from %d to %d for leader epoch %d",
+                followed,
+                end,
+                offset,
+                followed.leader_epoch,
+            )
+        return Outcome.TRUNCATED
+
+
+def _is_followed(partition: Partition, followed: Followed) -> bool:
+    return partition.topic_id == followed.topic_id and partition.follows(followed.leader_epoch)
+
+
+def _failed(followed: Followed, error: Exception) -> Outcome:
+    _logger.error("%s cannot be changed as its leader asks: %s", followed, error)
+    return Outcome.FAILED

@@ -1,0 +1,76 @@
+"""One partition that is copied from a leader, as its fetcher knows it. Small: there may be many, and idle."""
+
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from riverlog.model.ids import LeaderEpoch
+
+FollowedKey = tuple[UUID, int]
+"""Topic id and number: a topic that was made anew under its name is another one."""
+
+
+class Position(NamedTuple):
+    """What the own log holds."""
+
+    offset: int
+    """Everything below is stored, and on disk where that is what an acknowledgement means."""
+    last_epoch: int | None
+    """Of the last batch; None for a log that never had one."""
+    log_start: int
+
+
+class Status(Enum):
+    UNPLACED = "its position has to be looked up"
+    READY = "it is asked for"
+    HELD = "something must be finished first, whose end is told"
+    PAUSED = "it is tried again at a certain time"
+
+
+class Followed:
+    __slots__ = (
+        "agreed_epoch",
+        "failures",
+        "index",
+        "is_in_session",
+        "leader_epoch",
+        "leader_watermark",
+        "position",
+        "status",
+        "topic",
+        "topic_id",
+        "unclean_epoch",
+        "until_s",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        leader_epoch: LeaderEpoch,
+        unclean_epoch: LeaderEpoch | None = None,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.leader_epoch = leader_epoch
+        """All that is asked is asked under this epoch; another epoch makes another object."""
+        self.unclean_epoch = unclean_epoch
+        """Of the last leader that may not have had all that was committed."""
+        self.agreed_epoch: int | None = None
+        """Of the last leader whose log this one was found to be a part of, since the start."""
+        self.status = Status.UNPLACED
+        self.position: Position | None = None
+        self.is_in_session = False
+        """Whether the leader knows `position`, or an earlier one."""
+        self.until_s = 0.0
+        self.failures = 0
+        self.leader_watermark = 0
+
+    @property
+    def key(self) -> FollowedKey:
+        return self.topic_id, self.index
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"

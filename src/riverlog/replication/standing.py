@@ -1,0 +1,49 @@
+"""What a partition asks about brokers, the others and its own: one object for all partitions of a node.
+
+Follows the image; `ReplicaSet` keeps it. Not here: what a partition makes of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from riverlog.metadata.image import BrokerImage
+from riverlog.model.ids import NodeId
+
+
+class HeldLease(Protocol):
+    """See `lease`."""
+
+    timeout_s: float
+
+    def now_s(self) -> float: ...
+
+    def is_held(self) -> bool: ...
+
+
+class Standing:
+    __slots__ = ("brokers", "lease", "on_candidate")
+
+    def __init__(self) -> None:
+        self.brokers: Mapping[NodeId, BrokerImage] = {}
+        """Those that are registered, as the image has them."""
+        self.lease: HeldLease | None = None
+        """Until when nobody else can have been elected in this broker's place; None: nobody ever can, or
+        nobody asks."""
+        self.on_candidate: Callable[[Any], None] | None = None
+        """Hears of a partition with a follower that may come into its ISR; None where nobody changes ISRs."""
+
+    def ask_for_isr(self, partition: object) -> None:
+        if self.on_candidate is not None:
+            self.on_candidate(partition)
+
+    def is_present(self, node_id: NodeId, broker_epoch: int) -> bool:
+        """Whether a broker that says it is registered under this epoch may be so. One that registered a
+        moment ago knows it before this node's image does."""
+        known = self.brokers.get(node_id)
+        return known is not None and broker_epoch >= known.epoch
+
+    def may_join(self, node_id: NodeId, broker_epoch: int) -> bool:
+        """Whether a broker that fetches under this epoch may come into an ISR: not one that is leaving, or
+        that has been followed by another process."""
+        known = self.brokers.get(node_id)
+        return known is not None and broker_epoch == known.epoch and not known.is_shutting_down

@@ -1,0 +1,146 @@
+"""What a leader may still do alone when its session with the metadata store may be over (I17)."""
+
+import pytest
+
+from riverlog.metadata.image import BrokerImage, PartitionImage
+from riverlog.model.config.slices import LogConfig
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
+from riverlog.replication.lease import Lease
+from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.testing.simulated_store import SimulatedEnsemble
+from tests.coordinator.hosting import Cluster, Logs, LoopClock, run_virtually
+from tests.replication.replicated import (
+    BROKERS,
+    ME,
+    NOW_MS,
+    SECOND,
+    THIRD,
+    fetched,
+    opened,
+    partition_image,
+    records,
+    standing,
+)
+
+EPOCH = 5
+TIMEOUT_S = 9.0
+
+
+class GivenLease:
+    def __init__(self) -> None:
+        self.held = True
+        self.timeout_s = TIMEOUT_S
+
+    def now_s(self) -> float:
+        return 100.0
+
+    def is_held(self) -> bool:
+        return self.held
+
+
+class Asking:
+    """A follower that asks for this partition among others."""
+
+    def __init__(self, node_id: NodeId, asked_s: float) -> None:
+        self.node_id, self.asked_s = node_id, asked_s
+
+    def on_partition_changed(self, partition: Partition) -> None:
+        pass
+
+    def asked(self, partition: Partition) -> tuple[NodeId, float] | None:
+        return self.node_id, self.asked_s
+
+
+def written(partition: Partition, for_all: bool) -> ErrorCode | None:
+    outcome = partition.append(records(), NOW_MS, for_all_replicas=for_all)
+    if isinstance(outcome, AppendRefused):
+        return outcome.error
+    assert isinstance(outcome, AppendedRecords)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("image", "unclean", "alone", "for_all"),
+    [
+        (partition_image(), False, True, False),
+        (partition_image(isr=[ME]), False, False, False),
+        (partition_image(isr=[ME]), True, True, True),
+        (partition_image(isr=[ME])._replace(elr=(SECOND,)), False, True, True),
+        (partition_image(isr=[ME], replicas=[ME]), True, False, False),
+    ],
+)
+def test_what_one_broker_could_acknowledge_alone_ends_with_the_lease(
+    image: PartitionImage, unclean: bool, alone: bool, for_all: bool
+) -> None:
+    """`alone` and `for_all`: whether acks=1, and acks=all, are refused."""
+
+    async def run() -> None:
+        cluster = Cluster(Logs(config=LogConfig(unclean_leader_election=unclean)))
+        partition = opened(cluster, image)
+        cluster.replicas.standing.lease = lease = GivenLease()
+        assert [written(partition, each) for each in (False, True)] == [None, None]
+        lease.held = False
+        refused = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        end = partition.log.log_end_offset
+        assert written(partition, for_all=False) == (refused if alone else None)
+        assert written(partition, for_all=True) == (refused if for_all else None)
+        assert partition.log.log_end_offset == end + (not alone) + (not for_all), "nothing refused is written"
+
+    run_virtually(run)
+
+
+def test_acks_all_goes_on_and_is_acknowledged_while_the_followers_fetch() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        partition = opened(cluster, partition_image())
+        cluster.replicas.standing.lease = lease = GivenLease()
+        lease.held = False
+        assert written(partition, for_all=True) is None
+        for follower in (SECOND, THIRD):
+            assert partition.log.high_watermark == 0
+            fetched(partition, follower, EPOCH, 1)
+        assert partition.log.high_watermark == 1
+
+    run_virtually(run)
+
+
+def test_answers_from_memory_need_the_lease_or_followers_that_ask() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        partition = opened(cluster, partition_image())
+        cluster.replicas.standing.lease = lease = GivenLease()
+        assert partition.may_answer()
+        lease.held = False
+        assert not partition.may_answer()
+        partition.add_watcher(Asking(SECOND, 99.0))
+        assert not partition.may_answer(), "one of two"
+        silent = Asking(THIRD, 100.0 - TIMEOUT_S)
+        partition.add_watcher(silent)
+        assert not partition.may_answer()
+        silent.asked_s += 1
+        assert partition.may_answer()
+
+    run_virtually(run)
+
+
+def test_a_lease_ends_by_the_clock_and_with_a_session_until_the_next_registration() -> None:
+    async def run() -> None:
+        ensemble, known = SimulatedEnsemble(session_timeout_s=TIMEOUT_S), standing()
+        store = ensemble.connect()
+        lease = Lease(store, known, ME, LoopClock(), TIMEOUT_S)
+        clock = LoopClock()
+        store.renew(clock.monotonic_s())
+        assert lease.remaining_s == TIMEOUT_S
+        store.renew(clock.monotonic_s() - TIMEOUT_S)
+        assert not lease.is_held(), "as after a stop of the process"
+        store.renew(clock.monotonic_s())
+        assert lease.is_held()
+        store.expire()
+        store.renew(clock.monotonic_s())
+        assert not lease.is_held(), "the new session is not the one under which it was elected"
+        known.brokers = {**BROKERS, ME: BrokerImage(ME, {}, epoch=BROKERS[ME].epoch + 1)}
+        assert lease.is_held()
+        lease.close()
+
+    run_virtually(run)
