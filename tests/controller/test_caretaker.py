@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from uuid import UUID
 
 from riverlog.controller import writes
 from riverlog.controller.added_partitions import AddedPartitions
 from riverlog.controller.deletion import TopicToDelete
 from riverlog.controller.topics import NewTopic, TopicPlan
-from riverlog.metadata import layout, payloads
+from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text
 from riverlog.model.ids import LeaderEpoch, NodeId
@@ -131,3 +132,20 @@ async def seen(condition: Callable[[], bool]) -> None:
     while not condition():
         assert asyncio.get_running_loop().time() < deadline
         await asyncio.sleep(0.001)
+
+
+def test_deleted_topics_are_remembered_for_thirty_days() -> None:
+    now_ms, day_ms = 1_700_000_000_000, 24 * 60 * 60 * 1000
+    old, young, undated = (layout.deleted_topic(uuid_text(UUID(int=number))) for number in (1, 2, 3))
+
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        store = ensemble.connect()
+        await cluster.prepare(store, remembered=None, fresh_id=UUID(int=7))
+        await store.create(old, payloads.encode_deleted_topic("a", now_ms - 31 * day_ms))
+        await store.create(young, payloads.encode_deleted_topic("b", now_ms - 29 * day_ms))
+        await store.create(undated, b'{"version": 1, "topic": "c"}')
+        async with running(store) as parts:
+            left = set(await parts.store.tree(layout.DELETED_TOPICS)) - {layout.DELETED_TOPICS}
+            assert left == {young, undated}
+
+    run(scenario)

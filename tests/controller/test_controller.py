@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from riverlog.controller.added_partitions import AddedPartitions
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.deletion import TopicToDelete
@@ -15,9 +17,12 @@ from riverlog.metadata import layout
 from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.image import ConfigResource, PartitionImage, ResourceType
 from riverlog.metadata.payloads import uuid_text
+from riverlog.metadata.registration import register
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
-from tests.metadata.cluster_parts import Parts, running
+from riverlog.model.metadata_store import Versioned
+from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from tests.metadata.cluster_parts import Parts, registrant, running
 
 
 def run(scenario: Callable[[Parts], Awaitable[None]], brokers: int = 1) -> None:
@@ -35,7 +40,13 @@ def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
         image = parts.follower.image
         assert image.topics["t"].topic_id == plan.topic_id
         assert image.partition("t", 1) == PartitionImage(
-            (NodeId(1),), (NodeId(1),), NodeId(1), LeaderEpoch(0), 0, image.brokers[NodeId(1)].epoch
+            (NodeId(1),),
+            (NodeId(1),),
+            NodeId(1),
+            LeaderEpoch(0),
+            0,
+            image.brokers[NodeId(1)].epoch,
+            controller_epoch=1,
         )
         assert image.topic_config("t") == {"retention.ms": "5"}
 
@@ -240,5 +251,56 @@ def test_ten_thousand_partitions_are_created_found_again_and_deleted(tmp_path: P
             assert len({id(partition) for partition in partitions}) <= 2, "idle partitions share one state"
             await parts.controller.delete_topics([TopicToDelete("t")])
             assert parts.follower.image.topics == {}
+
+    asyncio.run(main())
+
+
+def test_no_claim_is_written_into_a_store_that_has_gone_back(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        snapshot = ensemble.snapshot()
+        async with running(ensemble.connect()) as parts:
+            await parts.controller.create_topics([NewTopic("t", 1)])
+            ensemble.restore(snapshot)
+            async with asyncio.timeout(10):
+                while "could not stand for the controller" not in caplog.text:  # noqa: ASYNC110 - of logs
+                    await asyncio.sleep(0.01)
+            assert ensemble.get(layout.CONTROLLER) is None
+
+    asyncio.run(main())
+
+
+class Interrupting(SimulatedStore):
+    """Something happens after a broker was seen to be away."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def get(self, path: str) -> Versioned | None:
+        found = await super().get(path)
+        if self.meanwhile is not None and path == layout.broker(NodeId(2)):
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return found
+
+
+def test_a_broker_that_registers_again_meanwhile_is_not_forgotten() -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        store = Interrupting(ensemble, "")
+        async with running(store) as parts:
+            gone, back = ensemble.connect(), ensemble.connect()
+            await register(gone, registrant(2), 0)
+            await gone.close()
+            store.meanwhile = lambda: register(back, registrant(2), 0)
+            refusal = await parts.controller.unregister_broker(2)
+            assert refusal is not None
+            assert await store.get(layout.registration(NodeId(2))) is not None
+            ensemble.watch_delay_s = 1000
+            await back.close()
+            again = ensemble.connect()
+            await register(again, registrant(2), 0)
+            refusal = await parts.controller.unregister_broker(2)
+            assert refusal is not None
+            assert refusal.error is ErrorCode.INVALID_REQUEST
 
     asyncio.run(main())

@@ -5,6 +5,7 @@ import selectors
 import zlib
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -99,6 +100,12 @@ class Logs:
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:
         return self.disk.exists(f"/data/{topic_partition}")
+
+    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
+        """Every log is opened."""
+
+    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+        raise AssertionError("no log has facts")
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
         self.disk.remove_tree(f"/data/{topic_partition}")

@@ -65,12 +65,16 @@ def test_what_the_coordinator_knows_is_left_open() -> None:
     run_virtually(check)
 
 
-def test_nothing_is_aborted_by_a_broker_that_does_not_lead_the_whole_transaction_log() -> None:
+@pytest.mark.parametrize("was_switched_off", [True, False])
+def test_nothing_is_aborted_by_a_broker_that_does_not_lead_the_whole_transaction_log(
+    was_switched_off: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     async def check() -> None:
         stack = _stack(_led_by_another)
         stack._produce(HERE, LOST, 1)
-        await stack.transactions.load_all([HERE])
+        await stack.transactions.load_all([HERE], was_switched_off=was_switched_off)
         assert len(stack.partition(HERE).log.producers.open_transactions()) == 1
+        assert ("riverlog txn list" in caplog.text) == was_switched_off
         await stack.close()
 
     run_virtually(check)

@@ -65,11 +65,13 @@ def _done(error: ErrorCode | None) -> MarkerWritten:
     return future
 
 
-def send(writer: Writer, completions: Completions, *, may_be_written: bool = False) -> int:
+def send(
+    writer: Writer, completions: Completions, *, may_be_written: bool = False, is_ours: bool = True
+) -> int:
     """Send, and let an hour pass; how many transactions still wait."""
 
     async def work() -> int:
-        sender = MarkerSender(writer, completions, lambda work: True)
+        sender = MarkerSender(writer, completions, lambda work: is_ours)
         sender.send(WORK, may_be_written=may_be_written)
         sender.send(WORK, may_be_written=may_be_written)
         await asyncio.sleep(3600)
@@ -148,8 +150,16 @@ def test_a_completion_that_cannot_be_written_is_tried_again() -> None:
 
 
 def test_a_completion_elsewhere_is_left_to_the_new_coordinator() -> None:
-    completions = Completions([ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR])
+    completions = Completions([ErrorCode.NOT_COORDINATOR] * 3)
+    assert send(Writer(), completions, is_ours=False) == 0
+    assert len(completions.works) == 2
+
+
+def test_a_completion_for_which_there_is_no_room_is_tried_again_while_the_shard_is_served() -> None:
+    """A full disk is told as NOT_COORDINATOR, too; giving up left the id in use until the next start."""
+    completions = Completions([ErrorCode.NOT_COORDINATOR] * 3)
     assert send(Writer(), completions) == 0
+    assert len(completions.works) == 4
 
 
 def test_no_marker_is_written_before_the_decision_is_committed() -> None:

@@ -70,7 +70,7 @@ def test_a_change_of_the_isr_names_that_partition_and_resizes_nothing() -> None:
     shrunk = STATE._replace(isr=())
     delta = built(base, {path: {path: node(payloads.encode_partition(shrunk), 4)}})
     assert delta is not None
-    after = PartitionImage((ONE,), (), ONE, LeaderEpoch(3), 4)
+    after = PartitionImage((ONE,), (), ONE, LeaderEpoch(3), 4, controller_epoch=1)
     assert delta.partitions == {"t": (PartitionChange(1, base.topics["t"].partitions[1], after),)}
     assert not delta.resized_topics
     assert not delta.created

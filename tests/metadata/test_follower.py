@@ -54,7 +54,9 @@ def test_the_image_shows_topics_brokers_controller_and_configs() -> None:
         await store.create(f"{layout.GROUP_CONFIGS}/a%2Fb", payloads.encode_config({"c": "d"}))
         await follower.refresh()
         image = follower.image
-        assert image.partition("t", 1) == PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(3), 0)
+        assert image.partition("t", 1) == PartitionImage(
+            ONE, ONE, NodeId(1), LeaderEpoch(3), 0, controller_epoch=1
+        )
         assert image.partition("t", 2) is None
         assert image.partition("t", -1) is None
         assert image.topic_by_id(TOPIC_ID) is image.topics["t"]
@@ -130,8 +132,12 @@ def test_a_change_of_one_state_reads_that_state_alone() -> None:
         await store.set(layout.partition_state("t", 1), payloads.encode_partition(changed))
         await follower.refresh()
         assert read == [layout.partition_state("t", 1)]
-        assert follower.image.partition("t", 0) == PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(3), 0)
-        assert follower.image.partition("t", 1) == PartitionImage(ONE, ONE, None, LeaderEpoch(4), 1)
+        assert follower.image.partition("t", 0) == PartitionImage(
+            ONE, ONE, NodeId(1), LeaderEpoch(3), 0, controller_epoch=1
+        )
+        assert follower.image.partition("t", 1) == PartitionImage(
+            ONE, ONE, None, LeaderEpoch(4), 1, controller_epoch=1
+        )
 
     follow(scenario)
 

@@ -47,6 +47,15 @@ def test_a_partition_without_a_leader_has_leader_minus_1() -> None:
     assert payloads.decode_partition("/p", data) == node
 
 
+def test_eligible_leaders_and_unclean_elections_are_fields_of_their_own() -> None:
+    elr, last = (NodeId(2), NodeId(3)), (NodeId(1),)
+    node = payloads.PartitionNode(None, LeaderEpoch(4), (), 9, 3, elr, last, LeaderEpoch(0))
+    data = payloads.encode_partition(node)
+    fields = json.loads(data)
+    assert (fields["elr"], fields["last_known_elr"], fields["unclean_epoch"]) == ([2, 3], [1], 0)
+    assert payloads.decode_partition("/p", data) == node
+
+
 def test_a_broker_is_registered_with_every_listener() -> None:
     node = payloads.BrokerNode(
         {"PLAINTEXT": Address("::1", 9092), "INNER": Address("h", 1)}, {"PLAINTEXT": "PLAINTEXT"}, "r"

@@ -10,7 +10,7 @@ import pytest
 from riverlog.metadata import cluster, layout, payloads, registration
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registrar import Registrar
-from riverlog.metadata.registration import Registrant, Taken, register
+from riverlog.metadata.registration import Registrant, Taken, has_other_boot_id, register
 from riverlog.model.errors import BrokerIdInUseError, FormatError
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
@@ -102,6 +102,64 @@ def test_a_live_registration_of_another_process_is_left_alone(other: Registrant)
         with pytest.raises(BrokerIdInUseError, match=r"broker id 1 is in use by 127\.0\.0\.1:9092"):
             await started(ensemble.connect(), other)
         assert await register(store, registrant(1, [1]), 0) == 0
+
+    run(scenario)
+
+
+def test_a_copy_of_the_machine_does_not_take_the_number_of_the_one_that_runs() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
+        first = await started(store, registrant(1))
+        copy = registrant(1)._replace(boot_id="another start")
+        with pytest.raises(BrokerIdInUseError, match="broker id 1 is in use"):
+            await started(ensemble.connect(), copy)
+        assert first.broker_epoch == 0
+        await first.close()
+
+    run(scenario)
+
+
+def test_of_two_processes_with_the_same_directories_the_older_one_gives_up_until_the_other_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
+        first = await started(store, registrant(1))
+        other = ensemble.connect()
+        second = await started(other, registrant(1))
+        await until(lambda: first.broker_epoch is None)
+        await until(lambda: caplog.text.count("Stop one of the two") >= 2)
+        assert second.broker_epoch == 1
+        await second.close()
+        await other.close()
+        await until(lambda: first.broker_epoch == 2)
+        await first.close()
+
+    run(scenario)
+
+
+def test_a_broker_that_can_no_longer_be_in_the_cluster_says_so_and_comes_back_when_it_can(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
+        registrar = await started(store, registrant(1))
+        operator = ensemble.connect()
+        await operator.set(layout.FEATURES, payloads.encode_features({"transaction.version": 9}))
+        store.expire()
+        await until(lambda: "is not in the cluster: The cluster has feature" in caplog.text)
+        assert registrar.broker_epoch is None
+        await operator.set(layout.FEATURES, payloads.encode_features({"transaction.version": 2}))
+        await until(lambda: registrar.broker_epoch == 1)
+        await registrar.close()
+
+    run(scenario)
+
+
+def test_a_machine_that_was_started_anew_is_known_by_its_last_registration() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
+        assert await has_other_boot_id(store, ONE, "boot")
+        await register(store, registrant(1), 0)
+        assert not await has_other_boot_id(store, ONE, "boot")
+        assert await has_other_boot_id(store, ONE, "another")
+        assert await has_other_boot_id(store, ONE, "")
 
     run(scenario)
 

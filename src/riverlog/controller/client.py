@@ -4,15 +4,18 @@
 answer is a `Refusal` then, as any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.deletion import Deletion, TopicToDelete
+from riverlog.controller.elections import Election
 from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.leader_changes import Elected
 from riverlog.controller.setting_changes import ConfigChange
 from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.model.ids import TopicPartition
 
 
 class ControllerClient(Protocol):
@@ -31,6 +34,8 @@ class ControllerClient(Protocol):
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, validate_only: bool = False
     ) -> list[Refusal | None]: ...
+
+    async def elect_leaders(self, kind: Election, wanted: Collection[TopicPartition] | None) -> Elected: ...
 
     async def unregister_broker(self, node_id: int) -> Refusal | None: ...
 

@@ -9,7 +9,7 @@ they are carried out.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -19,7 +19,10 @@ from riverlog.controller.candidacy import Term
 from riverlog.controller.caretaker import Caretaker
 from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
 from riverlog.controller.deletion import Deletion, TopicToDelete
+from riverlog.controller.elections import Election
 from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.leader_changes import Elected, LeaderChanges
+from riverlog.controller.leadership import DEFAULT_RULES, ElectionRules
 from riverlog.controller.office import Office
 from riverlog.controller.setting_changes import ConfigChange, SettingChanges
 from riverlog.controller.term_writes import TermWrites
@@ -27,9 +30,11 @@ from riverlog.controller.topic_changes import TopicChanges
 from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image import ClusterImage, ResourceType
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.metadata_store import MetadataStore, StoreError
+from riverlog.model.metrics import Metrics, NoMetrics
 
 _logger = logging.getLogger(__name__)
 _SETTLE_AGAIN_S: Final = 1.0
@@ -47,13 +52,25 @@ class Controller:
         new_id: Callable[[], UUID],
         random: Random,
         wall_ms: Callable[[], int],
+        election_rules: Callable[[ClusterImage, str], ElectionRules] = lambda image, topic: DEFAULT_RULES,
+        metrics: Metrics | None = None,
         is_alone: bool = False,
     ) -> None:
-        """`is_alone`: the store is this node's own, and no other broker can come."""
+        """`election_rules` are those of a topic, by its name. `is_alone`: the store is this node's own, and
+        no other broker can come."""
         self._follower = follower
         self._office = Office(store, follower, node_id, wall_ms=wall_ms, take_over=self._take_over)
         term_writes = TermWrites(store, self._office)
-        self._caretaker = Caretaker(store, follower, term_writes, is_alone=is_alone)
+        self._caretaker = Caretaker(
+            store,
+            follower,
+            term_writes,
+            rules=election_rules,
+            metrics=metrics or NoMetrics(),
+            wall_ms=wall_ms,
+            is_alone=is_alone,
+        )
+        self._leaders = LeaderChanges(follower, self._caretaker)
         self._topics = TopicChanges(
             store,
             follower,
@@ -62,9 +79,10 @@ class Controller:
             rules=rules,
             new_id=new_id,
             start=lambda: random.randrange(2**16),
+            wall_ms=wall_ms,
             is_alone=is_alone,
         )
-        self._settings = SettingChanges(store, follower, term_writes)
+        self._settings = SettingChanges(store, follower, term_writes, self._leaders)
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Task[Any]] = set()
         self._again: asyncio.TimerHandle | None = None
@@ -123,6 +141,17 @@ class Controller:
             [NOT_CONTROLLER] * len(changes),
         )
 
+    async def elect_leaders(self, kind: Election, wanted: Collection[TopicPartition] | None) -> Elected:
+        """An outcome for each partition; with `None` for all, without those that need no election."""
+        return await self._in_turn(
+            lambda term: self._leaders.elect(term, kind, wanted), dict.fromkeys(wanted or (), NOT_CONTROLLER)
+        )
+
+    async def rebalance_leaders(self) -> None:
+        """Some partitions that are not led by their preferred replicas are from now on, if these can."""
+        if self.is_active:
+            await self._in_turn(self._leaders.rebalance, 0)
+
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
     ) -> Refusal | None:
@@ -159,19 +188,21 @@ class Controller:
             self._look_again_after(await self._caretaker.take_over(term))
 
     def _on_image(self, delta: ImageDelta) -> None:
-        if delta.old.brokers != delta.new.brokers:
+        if delta.old.brokers != delta.new.brokers or delta.changes_configs_of(ResourceType.BROKER):
             self._settle_soon()
+        elif topics := {*_left_by_their_leaders(delta), *_configured_anew(delta)}:
+            self._settle_soon(topics)
 
-    def _settle_soon(self) -> None:
+    def _settle_soon(self, topics: Collection[str] | None = None) -> None:
         if self.is_active and not self._is_closing:
-            self._begin(self._settle())
+            self._begin(self._settle(topics))
 
-    async def _settle(self) -> None:
+    async def _settle(self, topics: Collection[str] | None) -> None:
         async with self._turn:
             if (term := self._office.term) is None:
                 return
             try:
-                self._look_again_after(await self._caretaker.settle(term))
+                self._look_again_after(await self._caretaker.settle(term, topics))
             except StoreError as error:
                 self._look_again_after(Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
 
@@ -180,3 +211,16 @@ class Controller:
             _logger.warning("Some partitions have not got their leaders: %s", refusal.message)
             loop = asyncio.get_running_loop()
             self._again = loop.call_later(_SETTLE_AGAIN_S, self._settle_soon)
+
+
+def _left_by_their_leaders(delta: ImageDelta) -> Iterable[str]:
+    """Topics with partitions that somebody else has left without a leader, as a broker that gives up does."""
+    return (
+        topic
+        for topic, changes in delta.partitions.items()
+        if any(change.after.leader is None for change in changes)
+    )
+
+
+def _configured_anew(delta: ImageDelta) -> Iterable[str]:
+    return (resource.name for resource in delta.configs if resource.type is ResourceType.TOPIC)

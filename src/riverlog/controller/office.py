@@ -134,6 +134,7 @@ class Office:
 
     async def _stand(self) -> None:
         """Returns when this broker is the controller, or its image shows who is."""
+        await self._store.sync()  # A store that has gone back says so, and no claim is written there.
         epoch = await self._store.get(layout.CONTROLLER_EPOCH)
         holder = await self._store.get(layout.CONTROLLER)
         claim = decide_claim(holder, epoch, self._node_id, self._wall_ms())

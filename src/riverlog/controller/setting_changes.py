@@ -3,20 +3,23 @@
 Not here: the decisions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from riverlog.controller import writes
 from riverlog.controller.candidacy import Term
 from riverlog.controller.decisions import Refusal
 from riverlog.controller.features import FeatureUpdate, decide_features
+from riverlog.controller.leader_changes import LeaderChanges
 from riverlog.controller.term_writes import TermWrites
 from riverlog.controller.unregistration import decide_unregistration
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.follower import MetadataFollower
-from riverlog.metadata.image import ClusterImage, ConfigResource
+from riverlog.metadata.image import NO_CONFIG, ClusterImage, ConfigResource, ResourceType
 from riverlog.model.metadata_store import Create, Delete, MetadataStore, Operation, Set
+
+_MIN_ISR: Final = "min.insync.replicas"
 
 
 class ConfigChange(NamedTuple):
@@ -27,10 +30,17 @@ class ConfigChange(NamedTuple):
 
 
 class SettingChanges:
-    def __init__(self, store: MetadataStore, follower: MetadataFollower, term_writes: TermWrites) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        follower: MetadataFollower,
+        term_writes: TermWrites,
+        leaders: LeaderChanges,
+    ) -> None:
         self._store = store
         self._follower = follower
         self._writes = term_writes
+        self._leaders = leaders
 
     async def alter_configs(
         self, term: Term, changes: Sequence[ConfigChange], *, validate_only: bool
@@ -44,7 +54,8 @@ class SettingChanges:
                 operations.append(writes.configuration(resource, values, exists=exists))
         failure = None
         if operations and not validate_only:
-            failure = await self._write(term, operations)
+            failure = await self._leaders.end_eligibility(term, _topics_of_other_minimum(image, decided))
+            failure = failure or await self._write(term, operations)
         return [values if isinstance(values, Refusal) else failure for _, values in decided]
 
     async def update_features(
@@ -61,12 +72,34 @@ class SettingChanges:
         return await self._write(term, [(Set if exists else Create)(layout.FEATURES, data)])
 
     async def unregister_broker(self, term: Term, node_id: int) -> Refusal | None:
-        registered = {int(name) for name in await self._store.children(layout.REGISTRATIONS)}
-        refusal = decide_unregistration(self._follower.image, registered, node_id)
-        return refusal or await self._writes.write(term, [Delete(layout.registration(node_id))])
+        """A broker that registers meanwhile changes the version, and is not forgotten."""
+        known = await self._store.get(layout.registration(node_id))
+        is_alive = await self._store.get(layout.broker(node_id)) is not None
+        refusal = decide_unregistration(
+            self._follower.image, node_id, is_registered=known is not None, is_alive=is_alive
+        )
+        if refusal is not None or known is None:
+            return refusal
+        return await self._writes.write(term, [Delete(layout.registration(node_id), known.version)])
 
     async def _write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
         failure = await self._writes.write(term, operations)
         if failure is None:
             await self._follower.refresh(operation.path for operation in operations)
         return failure
+
+
+def _topics_of_other_minimum(
+    image: ClusterImage, decided: Iterable[tuple[ConfigResource, Mapping[str, str] | Refusal]]
+) -> Iterable[str]:
+    """Topics for which `min.insync.replicas` may be another after the change."""
+    found: set[str] = set()
+    for resource, values in decided:
+        before = image.configs.get(resource, NO_CONFIG)
+        if isinstance(values, Refusal) or values.get(_MIN_ISR) == before.get(_MIN_ISR):
+            continue
+        if resource.type is ResourceType.TOPIC:
+            found.add(resource.name)
+        elif resource.type is ResourceType.BROKER:
+            return image.topics
+    return found

@@ -44,6 +44,7 @@ class TopicChanges:
         rules: Callable[[], TopicRules],
         new_id: Callable[[], UUID],
         start: Callable[[], int],
+        wall_ms: Callable[[], int],
         is_alone: bool,
     ) -> None:
         """`start` is a random number from which new partitions are placed."""
@@ -54,6 +55,7 @@ class TopicChanges:
         self._rules = rules
         self._new_id = new_id
         self._start = start
+        self._wall_ms = wall_ms
         self._is_alone = is_alone
 
     async def create(
@@ -130,7 +132,7 @@ class TopicChanges:
 
     def _remembered(self, topic: TopicImage) -> list[Operation]:
         """For brokers that are away. A node that is alone is not away from its own store."""
-        return [] if self._is_alone else [writes.remember_deleted(topic)]
+        return [] if self._is_alone else [writes.remember_deleted(topic, self._wall_ms())]
 
     async def _carry_out(self, term: Term, changes: Sequence[_Change]) -> dict[str, Refusal]:
         """Returns what was refused, by topic, when the image shows the rest."""

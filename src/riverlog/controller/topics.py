@@ -51,8 +51,6 @@ class TopicRules(NamedTuple):
     replication_factor: int = 1
     config_problem: Callable[[Mapping[str, str]], str | None] = lambda configs: None
     """Why a topic cannot have these settings; `None` when it can."""
-    replicas_max: int | None = None
-    """How many a partition may have, where brokers do not copy from each other."""
 
 
 def decide_creations(
@@ -104,8 +102,6 @@ def _decide(
     replicas = _assigned(image, wanted) if wanted.assignments else _placed(image, wanted, rules, start)
     if isinstance(replicas, Refusal):
         return replicas
-    if rules.replicas_max is not None and len(replicas[0]) > rules.replicas_max:
-        return _too_many_replicas(len(replicas[0]), rules.replicas_max)
     return TopicPlan(wanted.name, topic_id, replicas, configs)
 
 
@@ -158,14 +154,6 @@ def open_to_partitions(image: ClusterImage, factor: int) -> list[BrokerImage]:
     """The brokers that new partitions may go to: not those that are about to go, if there are enough."""
     staying = [broker for broker in image.brokers.values() if not broker.is_shutting_down]
     return staying if len(staying) >= factor else list(image.brokers.values())
-
-
-def _too_many_replicas(factor: int, replicas_max: int) -> Refusal:
-    return Refusal(
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-        f"{factor} replicas were asked for, but brokers of this version do not copy partitions from each "
-        f"other: the replication factor is at most {replicas_max}.",
-    )
 
 
 def short_of_brokers(factor: int, brokers: int) -> Refusal:

@@ -1,17 +1,17 @@
 """Decisions about brokers that shall be forgotten: those that are gone for good and hold nothing. Pure."""
 
-from collections.abc import Collection
-
 from riverlog.controller.decisions import Refusal
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 
 
-def decide_unregistration(image: ClusterImage, registered: Collection[int], node_id: int) -> Refusal | None:
-    """`registered` are all brokers that are remembered, alive or not."""
-    if node_id not in registered:
+def decide_unregistration(
+    image: ClusterImage, node_id: int, *, is_registered: bool, is_alive: bool
+) -> Refusal | None:
+    """`is_alive`: by the store, which may know of it before the image does."""
+    if not is_registered:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {node_id} is not registered.")
-    if node_id in image.brokers:
+    if is_alive or node_id in image.brokers:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Broker {node_id} is running; stop it first.")
     held = [
         f"{topic.name}-{index}"

@@ -67,9 +67,9 @@ def mark_to_delete(topic: str) -> Operation:
     return Create(layout.topic_to_delete(topic))
 
 
-def remember_deleted(topic: TopicImage) -> Operation:
+def remember_deleted(topic: TopicImage, now_ms: int) -> Operation:
     topic_id = payloads.uuid_text(topic.topic_id)
-    return Create(layout.deleted_topic(topic_id), payloads.encode_deleted_topic(topic.name))
+    return Create(layout.deleted_topic(topic_id), payloads.encode_deleted_topic(topic.name, now_ms))
 
 
 def removed_states(topic: str, present: Iterable[str]) -> Iterator[list[Operation]]:

@@ -41,6 +41,15 @@ class PartitionImage(NamedTuple):
     partition_epoch: int
     leader_broker_epoch: int | None = None
     """The epoch under which the leader was registered when it was elected; it leads under no other."""
+    elr: tuple[NodeId, ...] = ()
+    """Eligible leader replicas (KIP-966): out of sync by now, but with all that is committed. There are some
+    only while the ISR is smaller than the topic's minimum, when nothing more is committed."""
+    last_known_elr: tuple[NodeId, ...] = ()
+    """Who was the last in sync, where the ISR is empty: it has come back and may have lost its tail."""
+    unclean_epoch: LeaderEpoch | None = None
+    """The leader epoch of the last election that may have lost committed data."""
+    controller_epoch: int = 0
+    """Of the controller that made the state, or the latest decision in it."""
 
 
 class TopicImage(NamedTuple):

@@ -254,6 +254,10 @@ class ImageBuilder:
                 state.leader_epoch,
                 node.version,
                 state.leader_broker_epoch,
+                state.elr,
+                state.last_known_elr,
+                state.unclean_epoch,
+                state.controller_epoch,
             )
             self._shared[key] = found
         return found

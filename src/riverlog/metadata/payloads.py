@@ -37,6 +37,10 @@ class PartitionNode(NamedTuple):
     controller_epoch: int
     leader_broker_epoch: int | None = None
     """Of the leader's registration, where there are several brokers; a field that Kafka does not know."""
+    elr: tuple[NodeId, ...] = ()
+    """This and the next two are as in `PartitionImage`, unknown to Kafka, and written when set."""
+    last_known_elr: tuple[NodeId, ...] = ()
+    unclean_epoch: LeaderEpoch | None = None
 
 
 class BrokerNode(NamedTuple):
@@ -88,8 +92,17 @@ def decode_topic(path: str, data: bytes) -> TopicNode:
         raise _malformed(path, error) from error
 
 
-def encode_deleted_topic(name: str) -> bytes:
-    return _encode({"version": 1, "topic": name})
+def encode_deleted_topic(name: str, now_ms: int) -> bytes:
+    return _encode({"version": 1, "topic": name, "timestamp": str(now_ms)})
+
+
+def decode_deletion_ms(path: str, data: bytes) -> int | None:
+    """When the topic was deleted; None where an older release has not told."""
+    told = _decode(path, data).get("timestamp")
+    try:
+        return None if told is None else int(told)
+    except (TypeError, ValueError) as error:
+        raise _malformed(path, error) from error
 
 
 def encode_partition(node: PartitionNode) -> bytes:
@@ -102,6 +115,12 @@ def encode_partition(node: PartitionNode) -> bytes:
     }
     if node.leader_broker_epoch is not None:
         fields["leader_broker_epoch"] = node.leader_broker_epoch
+    if node.elr:
+        fields["elr"] = list(node.elr)
+    if node.last_known_elr:
+        fields["last_known_elr"] = list(node.last_known_elr)
+    if node.unclean_epoch is not None:
+        fields["unclean_epoch"] = node.unclean_epoch
     return _encode(fields)
 
 
@@ -115,6 +134,9 @@ def decode_partition(path: str, data: bytes) -> PartitionNode:
             tuple(map(NodeId, fields["isr"])),
             fields["controller_epoch"],
             fields.get("leader_broker_epoch"),
+            tuple(map(NodeId, fields.get("elr", ()))),
+            tuple(map(NodeId, fields.get("last_known_elr", ()))),
+            fields.get("unclean_epoch"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error

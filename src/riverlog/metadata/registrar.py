@@ -1,7 +1,7 @@
 """Keeps a broker registered: once at its start, and again in every new session with the store.
 
-While the session is lost, or the store shows another process under the broker's number, `broker_epoch` is
-None. Not here: what a registration is (`registration`).
+While the session is lost, the store shows another process under the broker's number, or the cluster is one
+that this release cannot be in, `broker_epoch` is None. Not here: what a registration is (`registration`).
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from typing import Final
 from riverlog.metadata import layout
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
-from riverlog.model.errors import BrokerIdInUseError
+from riverlog.metadata.restarts import Restart
+from riverlog.model.errors import BrokerIdInUseError, FormatError
 from riverlog.model.metadata_store import (
     MetadataStore,
     SessionState,
@@ -41,13 +42,16 @@ class Registrar:
         *,
         session_timeout_s: float,
         wall_ms: Callable[[], int],
+        restart: Restart | None = None,
     ) -> None:
+        """`restart` comes before the first registration."""
         self._store, self._follower, self._me = store, follower, me
         self._path = layout.broker(me.node_id)
         self._session_timeout_s = session_timeout_s
         self._wall_ms = wall_ms
         self._epoch: int | None = None
-        self._was_registered = False
+        self._last_epoch: int | None = None
+        self._restart = restart
         self._changed = asyncio.Event()
         self._watching: list[Watching] = []
         self._task: asyncio.Task[None] | None = None
@@ -94,20 +98,36 @@ class Registrar:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            while isinstance(outcome := await self._try(), Taken):
+            while (reason := await self._refused()) is not None:
                 self._epoch = None
-                _logger.error(
-                    "Broker id %d is in use by %s; stop one of the two", self._me.node_id, outcome.by
-                )
+                _logger.error("Broker %d is not in the cluster: %s", self._me.node_id, reason)
                 await self._wait(self._session_timeout_s)
             await self._follower.refresh([self._path])
+
+    async def _refused(self) -> str | None:
+        try:
+            outcome = await self._try()
+        except FormatError as error:
+            return str(error)
+        if isinstance(outcome, Taken):
+            return (
+                f"its number is in use by {outcome.by}, with a directory of its own or with a copy of this "
+                "one. Stop one of the two."
+            )
+        return None
 
     async def _try(self) -> int | Taken:
         """Asks until the store answers."""
         retry_s, told = _RETRY_MIN_S, ""
         while True:
             try:
-                outcome = await register(self._store, self._me, self._wall_ms())
+                outcome = await register(
+                    self._store,
+                    self._me,
+                    self._wall_ms(),
+                    last_epoch=self._last_epoch,
+                    restart=self._restart if self._last_epoch is None else None,
+                )
             except StoreError as error:
                 if self._task is None and _is_unwritable(error):
                     raise  # Nobody is served yet, and whoever starts it can free the disk.
@@ -120,9 +140,9 @@ class Registrar:
             if isinstance(outcome, int) and outcome != self._epoch:
                 self._epoch = outcome
                 # The first one is part of every start and not worth a line.
-                level = logging.INFO if self._was_registered else logging.DEBUG
+                level = logging.DEBUG if self._last_epoch is None else logging.INFO
                 _logger.log(level, "Broker %d is registered with epoch %d", self._me.node_id, outcome)
-                self._was_registered = True
+                self._last_epoch = outcome
             return outcome
 
     async def _wait(self, timeout_s: float) -> None:

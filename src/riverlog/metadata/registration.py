@@ -3,17 +3,21 @@ writes; who keeps it up is `registrar`.
 
 Two nodes are written at once: a persistent one, whose version is the broker's epoch, and the ephemeral one
 that says that it is alive. An ephemeral node of another session is taken over only if it is provably ours: it
-was made on this machine with one of our data directories, whose locks we hold, so that its owner is dead.
+was made on this machine, since it was last started, with one of our data directories, whose locks we hold, so
+that its owner is dead. A copy of the machine was started on its own, and a registration that is younger than
+this process's last one is that of a copy, too.
 Brokers of releases that cannot be in one cluster do not register beside each other.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.outcomes import write_multi
 from riverlog.metadata.payloads import BrokerNode, RegistrationNode
+from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
@@ -46,6 +50,8 @@ class Registrant(NamedTuple):
     host: str
     boot_id: str
     directories: tuple[UUID, ...]
+    has_unusable: bool = False
+    """There are more directories, which could not be opened."""
 
     @property
     def registration(self) -> RegistrationNode:
@@ -62,9 +68,17 @@ class Taken(NamedTuple):
     """Where it is to be found."""
 
 
-async def register(store: MetadataStore, me: Registrant, now_ms: int) -> int | Taken:
-    """The broker's epoch. Does nothing where this session is registered already. Raises `FormatError` when
-    this release cannot be in the cluster."""
+async def register(
+    store: MetadataStore,
+    me: Registrant,
+    now_ms: int,
+    *,
+    last_epoch: int | None = None,
+    restart: Restart | None = None,
+) -> int | Taken:
+    """The broker's epoch. Does nothing where this session is registered already. `last_epoch` is under which
+    this process was registered before, if it was; `restart` is what comes first if it was not. Raises
+    `FormatError` when this release cannot be in the cluster."""
     while True:
         await store.sync()
         known = await store.get(layout.registration(me.node_id))
@@ -73,15 +87,29 @@ async def register(store: MetadataStore, me: Registrant, now_ms: int) -> int | T
             announced = payloads.decode_broker(layout.broker(me.node_id), alive.data)
             if alive.is_mine and known is not None and announced.epoch == known.version:
                 return known.version
-            if not alive.is_mine and not _is_ours(me, known):
+            if not alive.is_mine and not _is_ours(me, known, last_epoch):
                 return Taken(_where(announced, known))
         await _check_releases(store, me)
+        if restart is not None and known is not None and restart.is_needed(known):
+            with suppress(NoNodeError, BadVersionError):
+                await restart.leave(known, alive)
+                restart = None
+            continue
         epoch = 0 if known is None else known.version + 1
         try:
             await _write(store, me, known, alive, epoch, now_ms)
         except (NodeExistsError, NoNodeError, BadVersionError):
             continue
         return epoch
+
+
+async def has_other_boot_id(store: MetadataStore, node_id: NodeId, boot_id: str) -> bool:
+    """Whether the machine was started since the broker registered last; call before it does again. Also
+    where nobody knows."""
+    known = await store.get(layout.registration(node_id))
+    if known is None or not boot_id:
+        return True
+    return payloads.decode_registration(layout.registration(node_id), known.data).boot_id != boot_id
 
 
 async def _write(
@@ -92,7 +120,7 @@ async def _write(
     epoch: int,
     now_ms: int,
 ) -> None:
-    path, data = layout.registration(me.node_id), payloads.encode_registration(me.registration)
+    path, data = layout.registration(me.node_id), payloads.encode_registration(_remembering(me, known))
     operations: list[Operation] = [
         Create(path, data) if known is None else Set(path, data, known.version),
     ]
@@ -103,11 +131,21 @@ async def _write(
     await write_multi(store, [*operations, announcement], proof=announcement)
 
 
-def _is_ours(me: Registrant, known: Versioned | None) -> bool:
-    if known is None:
+def _remembering(me: Registrant, known: Versioned | None) -> RegistrationNode:
+    """With the directories that cannot be opened now: they come back with their logs, or are lost then."""
+    if known is None or not me.has_unusable:
+        return me.registration
+    before = payloads.decode_registration(layout.registration(me.node_id), known.data)
+    missing = (each for each in before.directories if each not in me.directories)
+    return me.registration._replace(directories=(*me.directories, *missing))
+
+
+def _is_ours(me: Registrant, known: Versioned | None, last_epoch: int | None) -> bool:
+    if known is None or (last_epoch is not None and known.version > last_epoch):
         return False
     before = payloads.decode_registration(layout.registration(me.node_id), known.data)
-    return before.host == me.host and not set(before.directories).isdisjoint(me.directories)
+    is_same_machine = before.host == me.host and before.boot_id == me.boot_id
+    return is_same_machine and not set(before.directories).isdisjoint(me.directories)
 
 
 def _where(announced: BrokerNode, known: Versioned | None) -> str:

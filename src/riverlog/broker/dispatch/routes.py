@@ -15,6 +15,7 @@ from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.handler import FetchHandler
 from riverlog.broker.fetch.reads import FetchReader
+from riverlog.broker.fetch.replica_fetches import ReplicaFetches
 from riverlog.broker.fetch.sessions import FetchSessions
 from riverlog.broker.handlers.add_offsets_to_txn import AddOffsetsToTxnHandler
 from riverlog.broker.handlers.add_partitions_to_txn import AddPartitionsToTxnHandler
@@ -189,6 +190,8 @@ class Collaborators:
     forwarding: Forwarding | None
     """None for a node that is its own controller for good."""
     fetch_sessions: FetchSessions
+    replica_fetches: ReplicaFetches | None
+    """None for a node that is alone."""
     turn: LoopTurn
     cold_reader: ColdReader
     clock: Clock
@@ -267,6 +270,7 @@ def _records(parts: Collaborators) -> list[AnyRoute]:
         fetch_bytes_max=parts.config.fetch_bytes_max,
         metrics=parts.metrics,
         hints=hints,
+        replica_fetches=parts.replica_fetches,
     )
     return [
         route(
@@ -323,7 +327,7 @@ def _topics(parts: Collaborators) -> list[AnyRoute]:
             on_topic(DELETE, DESCRIBE) + on_cluster(DELETE),
         ),
         route(CreatePartitionsRequest, CreatePartitionsHandler(controller), on_topic(ALTER)),
-        route(ElectLeadersRequest, ElectLeadersHandler(follower), on_cluster(ALTER)),
+        route(ElectLeadersRequest, ElectLeadersHandler(controller, follower), on_cluster(ALTER)),
         route(
             AlterPartitionReassignmentsRequest,
             AlterPartitionReassignmentsHandler(follower),
@@ -341,7 +345,9 @@ def _administration(parts: Collaborators) -> list[AnyRoute]:
     return [
         route(
             DescribeConfigsRequest,
-            DescribeConfigsHandler(parts.follower, parts.layers, log_levels, parts.config.node_id),
+            DescribeConfigsHandler(
+                parts.follower, parts.layers, log_levels, parts.config.node_id, parts.clock
+            ),
             _of_every_kind(DESCRIBE_CONFIGS),
         ),
         route(AlterConfigsRequest, AlterConfigsHandler(alterations), _of_every_kind(ALTER_CONFIGS)),

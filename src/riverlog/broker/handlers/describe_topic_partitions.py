@@ -114,8 +114,8 @@ def _described(topic: TopicImage, indexes: range, view: ClusterView) -> Describe
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=replicas,
                 isr_nodes=isr,
-                eligible_leader_replicas=[],
-                last_known_elr=[],
+                eligible_leader_replicas=list(partition.elr),
+                last_known_elr=list(partition.last_known_elr),
                 offline_replicas=offline,
             )
         )

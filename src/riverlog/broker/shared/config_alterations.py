@@ -65,11 +65,12 @@ class ConfigAlterations:
                 outcomes[position] = self._log_levels.change(each.changes, validate_only=validate_only)
             else:
                 changes[position] = self._change(resource, each.changes, replaces)
-        if self._forwarding is None or self._forwarding.is_here or not changes:
-            made = await self._controller.alter_configs(list(changes.values()), validate_only=validate_only)
-        else:
+        made: list[Refusal | None] | None = None
+        if self._forwarding is not None and not self._forwarding.is_here and changes:
             kept = [alterations[position] for position in changes]
             made = await forward_alterations(self._forwarding, kept, replaces, validate_only)
+        if made is None:
+            made = await self._controller.alter_configs(list(changes.values()), validate_only=validate_only)
         for position, outcome in zip(changes, made, strict=True):
             outcomes[position] = outcome
         return outcomes

@@ -21,14 +21,17 @@ class Alteration(NamedTuple):
 
 async def forward_alterations(
     forwarding: Forwarding, alterations: Sequence[Alteration], replaces: bool, validate_only: bool
-) -> list[Refusal | None]:
-    """`None` for each that the controller has made, in the same order."""
+) -> list[Refusal | None] | None:
+    """`None` for each that the controller has made, in the same order; `None` for all of it when this broker
+    has become the controller meanwhile."""
     reply: replacing.AlterConfigsResponse | incremental.IncrementalAlterConfigsResponse | None
     if replaces:
         reply = await forwarding.ask(_replacing(alterations, validate_only), replacing.AlterConfigsResponse)
     else:
         request = _incremental(alterations, validate_only)
         reply = await forwarding.ask(request, incremental.IncrementalAlterConfigsResponse)
+    if reply is None and forwarding.is_here:
+        return None
     if reply is None:
         return [_TIMED_OUT] * len(alterations)
     outcomes = {

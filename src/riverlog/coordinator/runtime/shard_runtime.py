@@ -243,7 +243,8 @@ class ShardRuntime(Generic[S]):
         """Now, if the whole log is committed already; otherwise when it is, or will not be in time."""
         waiting = self.partition.acknowledged(self.partition.log.log_end_offset)
         if waiting is None:
-            then(None)
+            # What nobody has to confirm may be known better by another who leads by now.
+            then(None if self.partition.may_answer() else ErrorCode.NOT_COORDINATOR)
             return
         timeout = ("commit", next(self._numbers))
         self._timers.set((self.index, timeout), self._rules.commit_timeout_ms, waiting.cancel)

@@ -164,11 +164,13 @@ class TransactionCoordinator:
         """Follow the cluster image; call after the replicas have taken it over."""
         self._runtime.apply(delta)
 
-    async def load_all(self, recovered: Iterable[TopicPartition] = ()) -> None:
+    async def load_all(
+        self, recovered: Iterable[TopicPartition] = (), *, was_switched_off: bool = True
+    ) -> None:
         """Complete what a crash left half ended, without a request, and abort what is open in the recovered
-        partitions and was lost."""
+        partitions and was lost. `was_switched_off`: the machine, which can lose what a process cannot."""
         await self._runtime.load_all()
-        await self._lost.end(recovered)
+        await self._lost.end(recovered, was_switched_off=was_switched_off)
 
     async def run_what_is_due(self) -> None:
         """Abort now what has run out of time, and expire unused ids; return when the markers are written."""

@@ -3,7 +3,8 @@
 Without `riverlog.acks.fsync` a power cut may take the end of the coordinator's log and leave batches in the
 partitions. What the coordinator has forgotten nobody can end: readers of committed records would wait for it
 for ever. Apache Kafka leaves that to an operator (KIP-664). Here it is aborted, once this node has loaded the
-whole transaction log; where other brokers lead a part of it, it is left and told in the log.
+whole transaction log. Where other brokers lead a part of it, it is left, and told in the log if the machine
+was started anew: a process that was killed has lost nothing, and coordinators end what it left open.
 
 The coordinator's record stands before the first batch of a transaction and until its last marker, so that
 what is open in a partition and not in the record is lost for certain.
@@ -55,16 +56,19 @@ class LostTransactions:
     ) -> None:
         self._runtime, self._replicas, self._writer = runtime, replicas, writer
 
-    async def end(self, partitions: Iterable[TopicPartition]) -> None:
-        """Abort what is lost in these partitions; return when none is left. Call when all is loaded."""
+    async def end(self, partitions: Iterable[TopicPartition], *, was_switched_off: bool) -> None:
+        """Abort what is lost in these partitions; return when none is left. Call when all is loaded.
+        `was_switched_off`: the machine was, so that something can be lost."""
         left = [each for each in partitions if self._open_in(each)]
         while left:
             if not self._runtime.leads_all:
-                _logger.warning(
-                    "transactions are open in %s after a crash; this broker does not lead the whole "
-                    "transaction log and cannot tell whether they are lost",
-                    ", ".join(map(str, left)),
-                )
+                if was_switched_off:
+                    _logger.warning(
+                        "transactions are open in %s after the machine was switched off; those that "
+                        "`riverlog txn list --open` does not show were lost, and hold back readers of "
+                        "committed records",
+                        ", ".join(map(str, left)),
+                    )
                 return
             left = [each for each in left if not await self._end_in(each)]
             if left:

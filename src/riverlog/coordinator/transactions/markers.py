@@ -137,7 +137,7 @@ class MarkerSender:
     async def _complete_at_last(self, work: Work) -> None:
         pause_s = _PAUSE_S
         while (error := await self._complete(work)) is not None:
-            if error is ErrorCode.NOT_COORDINATOR:
+            if error is ErrorCode.NOT_COORDINATOR and not self._is_ours(work):
                 return  # The present leader of the partition finds the transaction prepared.
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_MAX_S)
