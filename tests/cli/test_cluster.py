@@ -65,6 +65,41 @@ def test_a_broker_is_described_with_its_partitions(cluster: Cluster) -> None:
     assert "there is no broker 7" in riverlog("cluster", "describe", "7", code=4).stderr
 
 
+def test_who_has_the_preferred_leader_needs_no_election(cluster: Cluster) -> None:
+    riverlog = CommandLine(cluster.bootstrap_servers)
+    rows = riverlog("cluster", "elect", "orders", "-o", "json").json
+    assert [(row["partition"], row["outcome"]) for row in rows] == [
+        (index, "not needed") for index in range(6)
+    ]
+    [row] = riverlog("cluster", "elect", "orders", "-p", "3", "--unclean", "--yes", "-o", "json").json
+    assert (row["partition"], row["outcome"]) == (3, "not needed")
+    assert "0 leaders elected" in riverlog("cluster", "elect", "--all").stderr
+
+
+def test_a_leader_that_cannot_be_elected_is_told_with_the_reason(cluster: Cluster) -> None:
+    cluster.kill(2)
+    eventually(lambda: None in cluster.leaders("orders").values())
+    [gone, *_] = [index for index, leader in cluster.leaders("orders").items() if leader is None]
+    riverlog = CommandLine(cluster.bootstrap_servers)
+    for options, reason in (
+        ((), "PREFERRED_LEADER_NOT_AVAILABLE"),
+        (("--unclean", "--yes"), "ELIGIBLE_LEADERS_"),
+    ):
+        [row] = riverlog("cluster", "elect", "orders", "-p", str(gone), *options, "-o", "json", code=1).json
+        assert row["outcome"] == "failed"
+        assert row["reason"].startswith(reason)
+
+
+@pytest.mark.parametrize("arguments", [(), ("orders", "--all"), ("--all", "-p", "1")])
+def test_whose_leaders_to_elect_must_be_said(riverlog: CommandLine, arguments: tuple[str, ...]) -> None:
+    riverlog("cluster", "elect", *arguments, code=2)
+
+
+def test_an_unclean_election_is_asked_about(riverlog: CommandLine) -> None:
+    told = riverlog("cluster", "elect", riverlog.topic(), "--unclean", code=2)
+    assert "lost for good" in told.stderr
+
+
 def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster) -> None:
     watching = subprocess.Popen(
         [
@@ -114,4 +149,9 @@ def test_up_starts_a_cluster_in_a_directory_of_its_own(tmp_path: Path) -> None:
         finally:
             started.send_signal(signal.SIGINT)
             assert started.wait(END_S) == 0
-    assert sorted(each.name for each in (tmp_path / "dev").iterdir()) == ["broker-1", "broker-2", "metadata"]
+    assert sorted(each.name for each in (tmp_path / "dev").iterdir()) == [
+        ".lock",
+        "broker-1",
+        "broker-2",
+        "metadata",
+    ]

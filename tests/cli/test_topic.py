@@ -219,6 +219,12 @@ def test_to_unset_what_is_not_set_says_so(riverlog: CommandLine) -> None:
 
     assert f"segment.ms was not set on {topic}" in outcome.stderr
     assert "retention.ms was not set" not in outcome.stderr
+    assert f"altered topic {topic}" in outcome.stderr
+
+    again = riverlog("topic", "alter", topic, "--unset", "retention.ms", "--unset", "segment.ms")
+
+    assert f"topic {topic} stays as it was" in again.stderr
+    assert "altered topic" not in again.stderr
 
 
 def test_a_time_without_a_zone_is_said_to_be_local_where_it_deletes(riverlog: CommandLine) -> None:

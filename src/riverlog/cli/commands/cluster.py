@@ -11,6 +11,7 @@ import typer
 
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.overview import add_racks, overview
+from riverlog.cli.commands.cluster_elect import elect
 from riverlog.cli.commands.cluster_views import broker_row, in_order, show_brokers, show_list, show_status
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.options import OutputFormat, OutputOption
@@ -18,7 +19,7 @@ from riverlog.cli.server_options import ListenOption, SetOption
 from riverlog.cli.starting import LogLevel, ServeOptions, start
 
 app = typer.Typer(
-    help="Start a cluster for development; see its brokers, controller and partitions.",
+    help="Start a cluster for development; see its brokers, controller and partitions; elect leaders.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -144,6 +145,9 @@ def describe(
         return True
 
     _shown(show, watch, interval, output)
+
+
+app.command("elect")(elect)
 
 
 def _shown(show: Callable[[], bool], watch: bool, interval: float, output: OutputFormat) -> None:

@@ -1,4 +1,5 @@
-"""`riverlog log`: look into log files and check them. Needs no broker; works on Apache Kafka's files too.
+"""`riverlog log`: look into log files and check them. Works on Apache Kafka's files too, and needs no broker
+but where replicas are compared.
 
 `dump` and `verify` only read. On the files of a running broker the end of the newest segment may be in the
 making. Logs that were moved aside are no broker's any more, so that `strays` may remove them at any time.
@@ -66,16 +67,37 @@ def dump(
 
 
 @app.command("verify")
-def verify(paths: PathsArgument, output: OutputOption = OutputFormat.TABLE) -> None:
+def verify(
+    paths: PathsArgument,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="HOST:PORT",
+            help="Compare with the replicas that this broker has, instead of checking the files.",
+        ),
+    ] = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
     """Check every batch, index and snapshot; a flipped bit anywhere is found.
 
     PATH is a file, a partition's directory or a whole data directory.
     Exit code 1 when anything is wrong.
 
-    Example: riverlog log verify riverlog-data
+    With --against, replicas are compared: byte by byte as far as both have committed records;
+    those of compacted topics by the newest record of each key.
+
+    Examples:
+      riverlog log verify riverlog-data
+      riverlog log verify riverlog-data --against 127.0.0.1:9093
     """
     for path in paths:
         _must_exist(path)
+    if against is not None:
+        from riverlog.cli.commands.log_against import verify_against
+
+        verify_against(_disk(), paths, against, output)
+        return
     findings, checked = _verify(paths)
     rows = [{"file": each.path, "position": each.position, "problem": each.message} for each in findings]
     show_rows(rows, output)

@@ -1,5 +1,6 @@
 """`riverlog topic`: see and create topics. What changes or removes one is in `topic_changes`."""
 
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from riverlog.cli.asking.cluster import (
     topic_configs,
 )
 from riverlog.cli.asking.connection import Connection, connected
+from riverlog.cli.asking.eligible_leaders import Eligible, eligible_leaders
 from riverlog.cli.asking.held_back import held_back
 from riverlog.cli.asking.record_counts import record_counts
 from riverlog.cli.commands import topic_changes
@@ -123,6 +125,9 @@ def describe(
 ) -> None:
     """Show partitions, leaders, in-sync replicas, offsets, records, sizes and settings.
 
+    ELR are replicas outside of the ISR that have everything committed, and may lead (KIP-966); they are
+    shown where there are any.
+
     Records are counted up to 64 MiB of a topic, without the markers of transactions. Of what is larger the
     offsets are told, with ≤, as markers and what compaction has removed have offsets too.
 
@@ -156,6 +161,7 @@ def _description(connection: Connection, topic: "TopicDescription", all_configs:
     stable = {each.place[1]: each.last_stable_offset for each in stuck}
     sizes = partition_sizes(connection, topic)
     counts = record_counts(connection, topic.name, held, sizes)
+    eligible = eligible_leaders(connection, topic.name)
     configs = [_config_row(entry) for entry in topic_configs(connection, topic.name)]
     return {
         "topic": topic.name,
@@ -168,6 +174,7 @@ def _description(connection: Connection, topic: "TopicDescription", all_configs:
                 stable.get(partition.id),
                 counts.get(partition.id),
                 sizes.get(partition.id),
+                eligible.get(partition.id),
             )
             for partition in sorted(topic.partitions, key=lambda each: each.id)
         ],
@@ -182,6 +189,7 @@ def _partition_row(
     stable: int | None,
     count: int | None,
     size: int | None,
+    eligible: Eligible | None,
 ) -> dict[str, object]:
     """Offsets and size are not known while a partition has no leader. `stable` is None where no transaction
     holds committed records back, `count` where the records were not counted."""
@@ -191,6 +199,8 @@ def _partition_row(
         "leader": partition.leader.id if has_leader(partition) else None,
         "replicas": [node.id for node in partition.replicas],
         "isr": [node.id for node in partition.isr],
+        "elr": None if eligible is None else eligible.elr,
+        "last_known_elr": None if eligible is None else eligible.last_known,
         "start": held.start if held else None,
         "end": held.end if held else None,
         "last_stable_offset": stable if stable is not None or held is None else held.end,
@@ -200,13 +210,11 @@ def _partition_row(
     }
 
 
-def _shown(row: dict[str, object]) -> dict[str, object]:
+def _shown(row: dict[str, object], hidden: Collection[str]) -> dict[str, object]:
     """As a person sees it: what was not counted is told as the most that there can be."""
     counted, records = row["records_counted"], row["records"]
     told = records if counted or records is None else f"≤{records}"
-    return {
-        name: told if name == "records" else each for name, each in row.items() if name != "records_counted"
-    }
+    return {name: told if name == "records" else each for name, each in row.items() if name not in hidden}
 
 
 def _config_row(entry: "ConfigEntry") -> dict[str, object]:
@@ -224,7 +232,8 @@ def _show_description(row: dict[str, object]) -> None:
     sizes = [each["size"] for each in partitions if each["size"] is not None]
     internal = ", internal" if row["internal"] else ""
     total = f", {human_bytes(sum(sizes))}" if sizes else ""
-    shown = [_shown(each) for each in partitions]
+    empty = [name for name in ("elr", "last_known_elr") if not any(each[name] for each in partitions)]
+    shown = [_shown(each, {"records_counted", *empty}) for each in partitions]
     typer.echo(f"{row['topic']}  (id {row['topic_id']}, {len(partitions)} partitions{total}{internal})")
     show_table(shown)
     for each in held:

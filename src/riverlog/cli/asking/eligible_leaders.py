@@ -1,0 +1,45 @@
+"""Which replicas outside of the ISR may lead a partition (KIP-966), which confluent-kafka does not tell.
+
+Where the connection is not plain, or the broker is too old to be asked, it is simply not known.
+"""
+
+from typing import NamedTuple
+
+from riverlog.cli.asking.brokers import Brokers
+from riverlog.cli.asking.connection import Connection
+from riverlog.cli.failures import CommandError
+
+
+class Eligible(NamedTuple):
+    elr: list[int]
+    """Alive or not, they have everything that is committed."""
+    last_known: list[int]
+    """Those that were the last, and may have lost some of it since."""
+
+
+def eligible_leaders(connection: Connection, topic: str) -> dict[int, Eligible]:
+    """By partition; empty where it is not known."""
+    from riverlog.wire.apis import ApiKey
+    from riverlog.wire.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsRequestCursor,
+        TopicRequest,
+    )
+
+    found: dict[int, Eligible] = {}
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=topic)])
+    try:
+        with Brokers(connection) as brokers:
+            address = min(brokers.addresses().items())[1]
+            while True:
+                reply = brokers.ask(address, ApiKey.DESCRIBE_TOPIC_PARTITIONS, request)
+                for each in (partition for told in reply.topics for partition in told.partitions):
+                    elr, last_known = each.eligible_leader_replicas or [], each.last_known_elr or []
+                    found[each.partition_index] = Eligible(list(elr), list(last_known))
+                if reply.next_cursor is None or reply.next_cursor.topic_name != topic:
+                    return found
+                request.cursor = DescribeTopicPartitionsRequestCursor(
+                    topic_name=topic, partition_index=reply.next_cursor.partition_index
+                )
+    except CommandError:
+        return {}

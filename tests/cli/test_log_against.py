@@ -1,0 +1,156 @@
+"""`riverlog log verify --against`: files of a replica and what a broker has of it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from riverlog.cli.records.replica_comparison import (
+    Batch,
+    Difference,
+    between,
+    differences,
+    differences_by_key,
+)
+from riverlog.records.batch import read_header
+from riverlog.records.builder import build_batch
+from riverlog.testing import Broker
+from tests.cli.running import CommandLine
+from tests.cli.test_txn import transactional
+
+FIRST = "00000000000000000000.log"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def broker(data: Path) -> Iterator[Broker]:
+    with Broker(data_dir=data, log_segment_bytes=1024 * 1024) as broker:
+        yield broker
+
+
+@pytest.fixture
+def riverlog(broker: Broker) -> CommandLine:
+    return CommandLine(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(riverlog: CommandLine) -> str:
+    name = riverlog.topic("--partitions", "2")
+    for number in range(5):
+        for partition in ("0", "1"):
+            riverlog.produce(name, f"v{number}", options=("-p", partition))
+    return name
+
+
+def copied(data: Path, tmp_path: Path, topic: str) -> Path:
+    for directory in data.glob(f"{topic}-*"):
+        shutil.copytree(directory, tmp_path / directory.name)
+    return tmp_path
+
+
+def test_replicas_that_are_the_same(
+    riverlog: CommandLine, broker: Broker, data: Path, topic: str, tmp_path: Path
+) -> None:
+    copy = copied(data, tmp_path, topic)
+    told = riverlog("log", "verify", str(copy), "--against", broker.bootstrap_servers, "-o", "json")
+    assert told.json == []
+    assert "2 replicas compared with" in told.stderr
+    assert "10 offsets, 0 differences" in told.stderr
+
+
+def test_one_that_is_behind_is_compared_as_far_as_it_goes(
+    riverlog: CommandLine, broker: Broker, data: Path, topic: str, tmp_path: Path
+) -> None:
+    copy = copied(data, tmp_path, topic)
+    riverlog.produce(topic, "later", options=("-p", "0"))
+    riverlog("topic", "trim", topic, "--before", "2", "-p", "1", "--yes")
+    told = riverlog("log", "verify", str(copy), "--against", broker.bootstrap_servers)
+    assert "8 offsets, 0 differences" in told.stderr
+
+
+def test_a_byte_that_differs_is_found(
+    riverlog: CommandLine, broker: Broker, data: Path, topic: str, tmp_path: Path
+) -> None:
+    copy = copied(data, tmp_path, topic)
+    log = copy / f"{topic}-1" / FIRST
+    content = bytearray(log.read_bytes())
+    content[-1] ^= 1
+    log.write_bytes(content)
+    address = broker.bootstrap_servers
+    [row] = riverlog("log", "verify", str(copy), "--against", address, "-o", "json", code=1).json
+    assert (row["topic"], row["partition"], row["offset"]) == (topic, 1, 4)
+    assert row["problem"] == "the bytes of the batch 4 to 4 differ"
+    riverlog("log", "verify", str(copy / f"{topic}-0"), "--against", address)
+
+
+def test_compacted_ones_agree_on_the_newest_record_of_each_key(
+    riverlog: CommandLine, broker: Broker, data: Path, tmp_path: Path
+) -> None:
+    topic = riverlog.topic("-s", "cleanup.policy=compact")
+    _, producer = transactional(broker.bootstrap_servers)
+    for key, value, commits in (
+        (b"a", b"1", True),
+        (b"a", b"2", True),
+        (b"a", b"3", False),
+        (b"b", b"1", True),
+    ):
+        producer.begin_transaction()
+        producer.produce(topic, value, key, partition=0)
+        producer.flush(20)
+        producer.commit_transaction(20) if commits else producer.abort_transaction(20)
+    copy = copied(data, tmp_path, topic)
+    plain = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    plain.produce(topic, b"new", b"c", partition=0)
+    plain.flush(20)
+    told = riverlog("log", "verify", str(copy), "--against", broker.bootstrap_servers)
+    assert "1 of them by the newest record of each key" in told.stderr
+    assert "0 differences" in told.stderr
+
+
+def test_what_cannot_be_compared_is_told(
+    riverlog: CommandLine, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere-0").mkdir()
+    address = broker.bootstrap_servers
+    assert (
+        "is not in the cluster"
+        in riverlog("log", "verify", str(tmp_path), "--against", address, code=1).stderr
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no logs in" in riverlog("log", "verify", str(empty), "--against", address, code=4).stderr
+    both = f"{address},{address}"
+    assert "names one broker" in riverlog("log", "verify", str(tmp_path), "--against", both, code=2).stderr
+
+
+def batch(offset: int, *pairs: tuple[bytes | None, bytes | None]) -> Batch:
+    data = bytes(build_batch([(0, key, value, ()) for key, value in pairs], base_offset=offset))
+    return Batch(read_header(data, 0), data)
+
+
+A0, A1, B1 = batch(0, (b"a", b"0")), batch(1, (b"a", b"1")), batch(1, (b"b", b"1"))
+
+
+def test_batches_are_compared_in_order() -> None:
+    both = batch(0, (b"a", b"0"), (b"a", b"1"))
+    assert list(differences([A0, A1], [A0, A1])) == []
+    assert list(differences([A0, A1], [A0, B1])) == [Difference(1, "the bytes of the batch 1 to 1 differ")]
+    assert list(differences([A0], [A0, A1])) == [Difference(1, "there is a batch that is missing here")]
+    assert list(differences([A0, A1], [A0])) == [Difference(1, "here is a batch that is missing there")]
+    assert [each.offset for each in differences([both], [A0, A1])] == [0, 1]
+    assert list(between([A0, A1, batch(2, (b"x", b"y"))], 1, 2)) == [A1]
+
+
+def test_newest_records_are_compared_by_key() -> None:
+    gone = batch(2, (b"a", None))
+    assert list(differences_by_key([A0, A1], [A1])) == []
+    assert list(differences_by_key([A0, A1, gone], [])) == []
+    assert [each.offset for each in differences_by_key([A0, A1], [A0, B1])] == [0, 1]
+    [differs] = differences_by_key([A0, A1], [A0, A1, gone])
+    assert differs.what == "the newest records of a key differ: at offset 1 here and none there"
