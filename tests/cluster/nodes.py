@@ -48,6 +48,8 @@ class ClusterNode:
         self.node_id = NodeId(node_id)
         self.directory = directory
         self.settings = settings
+        self.boot_id = "first start"
+        """Of its machine; another one after a power cut."""
         self._ensemble = cluster.ensemble
         self._node: PartedNode | None = None
         self._session: SimulatedStore | None = None
@@ -82,7 +84,11 @@ class ClusterNode:
 
     async def start(self) -> None:
         assert self._node is None
-        node = PartedNode(combine([from_mapping(self.settings, "test")]), open_store=self._open_store)
+        node = PartedNode(
+            combine([from_mapping(self.settings, "test")]),
+            open_store=self._open_store,
+            boot_id=lambda: self.boot_id,
+        )
         await node.start()
         self._node = node
 

@@ -1,5 +1,7 @@
 """Any broker takes any request: what only the controller can do is sent on to it."""
 
+import asyncio
+
 from riverlog.model.config.alter import AlterOperation
 from riverlog.model.errors import ErrorCode
 from riverlog.testing.in_process import ask
@@ -136,17 +138,21 @@ def test_the_answer_is_the_one_that_the_controller_gives() -> None:
     run(scenario)
 
 
-def test_a_factor_above_one_is_refused_with_the_reason() -> None:
+def test_a_topic_has_as_many_replicas_as_are_asked_for_or_assigned() -> None:
     async def scenario(cluster: NodeCluster) -> None:
-        assigned = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
+        assigned = [CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])]
         for topic in (
-            CreatableTopic(name="t", num_partitions=1, replication_factor=2),
-            CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=assigned),
+            CreatableTopic(name="placed", num_partitions=1, replication_factor=2),
+            CreatableTopic(name="assigned", num_partitions=-1, replication_factor=-1, assignments=assigned),
         ):
             request = CreateTopicsRequest(topics=[topic], timeout_ms=9_000)
             [result] = (await cluster.others[0].ask(request, CreateTopicsResponse)).topics
-            assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-            assert "copy" in str(result.error_message)
+            assert (result.error_code, result.replication_factor) == (ErrorCode.NONE, 2)
+        await cluster.until_all_see(lambda image: {"placed", "assigned"} <= set(image.topics))
+        image = cluster.alive[0].image
+        [placed], [named] = image.topics["placed"].partitions, image.topics["assigned"].partitions
+        assert len(set(placed.replicas)) == 2
+        assert (named.replicas, named.isr, named.leader) == ((2, 1), (2, 1), 2)
 
     run(scenario)
 
@@ -227,6 +233,30 @@ def test_a_request_waits_for_the_next_controller_or_times_out() -> None:
         assert await create(other, "u") is ErrorCode.NONE
 
     run(scenario)
+
+
+def test_an_alteration_is_made_here_when_the_office_has_come_here_meanwhile() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        first, [other] = cluster.controller, cluster.others
+        alter = IncrementalAlterConfigsRequest(resources=[altered(BROKER, "", "log.retention.ms", "77")])
+        first.node.controller._office.resign()
+        cluster.ensemble.is_unwritable = True
+        asked = asyncio.create_task(other.ask(alter, IncrementalAlterConfigsResponse))
+        await asyncio.sleep(0)
+        await first.kill()
+        cluster.ensemble.is_unwritable = False
+        assert [each.error_code for each in (await asked).responses] == [ErrorCode.NONE]
+        await cluster.until_all_see(lambda image: image.broker_config(None) == {"log.retention.ms": "77"})
+
+    run(scenario, brokers=2)
+
+
+def test_brokers_of_one_address_do_not_keep_each_other_out() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        for broker in cluster.others:
+            assert await create(broker, f"of-{broker.node_id}") is ErrorCode.NONE
+
+    run(scenario, max_connections_per_ip="1")
 
 
 def test_a_topic_that_metadata_asks_for_is_made_wherever_it_is_asked_for() -> None:

@@ -6,9 +6,12 @@ from functools import partial
 
 from riverlog.controller.deletion import TopicToDelete
 from riverlog.controller.topics import NewTopic
+from riverlog.metadata import layout
 from riverlog.metadata.image import ClusterImage, PartitionImage
+from riverlog.metadata.payloads import PartitionNode, TopicNode, encode_partition, encode_topic
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.metadata_store import Set
 from riverlog.replication.roles import Leader
 from tests.cluster.nodes import ClusterNode, NodeCluster, run
 from tests.cluster.records import fetch, produce
@@ -154,5 +157,35 @@ def test_what_was_acknowledged_is_read_when_its_broker_is_back() -> None:
         fetched = await fetch(victim, index, 18)
         [data] = fetched.responses[0].partitions
         assert (data.error_code, data.high_watermark) == (ErrorCode.NONE, 3)
+
+    run(scenario)
+
+
+def test_a_broker_that_stops_has_handed_over_what_others_can_lead() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster, partitions=1)
+        first, second, _ = cluster.alive
+        both = (first.node_id, second.node_id)
+        topic = cluster.alive[0].image.topics["t"]
+        state = PartitionNode(
+            first.node_id, LeaderEpoch(7), both, 1, first.image.brokers[first.node_id].epoch
+        )
+        await first.session.multi(
+            [
+                Set(layout.topic("t"), encode_topic(TopicNode(topic.topic_id, (both,)))),
+                Set(layout.partition_state("t", 0), encode_partition(state)),
+            ]
+        )
+        await cluster.until_all_see(lambda image: image.topics["t"].partitions[0].isr == both)
+        node = first.node
+        cluster.ensemble.watch_delay_s = 0.2
+        await first.stop()
+        assert node.image.topics["t"].partitions[0].leader == second.node_id  # Seen before it closed.
+        await cluster.until_all_see(
+            lambda image: (
+                image.topics["t"].partitions[0].leader == second.node_id
+                and image.topics["t"].partitions[0].isr == (second.node_id,)
+            )
+        )
 
     run(scenario)

@@ -72,3 +72,27 @@ def test_a_process_that_was_stopped_too_long_writes_nothing_with_its_old_session
         assert shared.expired == 1
         world.run_for(2)
         assert shared.ensemble.get("/late") is None
+
+
+def test_the_lease_of_a_process_that_was_stopped_for_too_long_is_over_when_it_wakes() -> None:
+    with World(4) as world:
+        _, life, session = _session(world)
+        assert session.lease_until_s > world.loop.now_s + _TIMEOUT_S - 0.2
+        world.loop.hold(life, world.loop.now_s + _TIMEOUT_S + 1, threads=True)
+        world.run_for(_TIMEOUT_S + 1 - 0.2)
+        assert session.lease_until_s < world.loop.now_s
+
+
+def test_whoever_looks_on_hears_of_writes_that_were_made_lost_and_too_late() -> None:
+    with World(5) as world:
+        shared, life, session = _session(world)
+        heard: list[str] = []
+        shared.ensemble.on_changed = lambda paths: heard.extend(paths)
+        shared.ensemble.on_unanswered = lambda operations: heard.append("unanswered")
+        shared.ensemble.on_refused = lambda operations: heard.append("refused")
+        shared.ensemble.lost_answers = 1
+        life.run(lambda: world.loop.create_task(session.set(_PATH, b"1", expected_version=0)))
+        world.run_for(1)
+        life.run(lambda: world.loop.create_task(session.set(_PATH, b"2", expected_version=0)))
+        world.run_for(1)
+        assert heard == [_PATH, "unanswered", "refused"]

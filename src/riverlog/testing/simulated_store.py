@@ -21,6 +21,7 @@ from typing import Final
 from riverlog.metadata.layout import parent as parent_of
 from riverlog.metadata.watches import Watches, topmost
 from riverlog.model.metadata_store import (
+    BadVersionError,
     Check,
     Create,
     Delete,
@@ -69,6 +70,12 @@ class SimulatedEnsemble:
         """So many of the next writes take effect, and their answers are lost; sessions go on."""
         self.lost_requests = 0
         """So many of the next writes are lost on their way, and nobody knows that; sessions go on."""
+        self.on_changed: Callable[[Sequence[str]], None] = lambda paths: None
+        """Hears of every commit at once, for whoever looks on."""
+        self.on_refused: Callable[[Sequence[Operation]], None] = lambda operations: None
+        """Hears of writes for which somebody else was faster."""
+        self.on_unanswered: Callable[[Sequence[Operation]], None] = lambda operations: None
+        """Hears of writes whose outcome the writer does not learn."""
         self._tree = SimulatedTree()
         self._sessions: dict[int, SimulatedStore] = {}
         self._last_session = 0
@@ -147,7 +154,12 @@ class SimulatedEnsemble:
             )
         if self.is_unwritable and not all(isinstance(operation, Check) for operation in operations):
             raise StoreWriteError("The metadata store cannot be written at the moment.")
-        self._announce(self._tree.commit(operations, session))
+        try:
+            changed = self._tree.commit(operations, session)
+        except BadVersionError:
+            self.on_refused(operations)
+            raise
+        self._announce(changed)
 
     def has(self, store: "SimulatedStore") -> bool:
         """Whether its session has not ended here; the session itself may not have heard of that yet."""
@@ -164,6 +176,7 @@ class SimulatedEnsemble:
         self._announce(self._tree.end(session))
 
     def _announce(self, changed: Sequence[str]) -> None:
+        self.on_changed(changed)
         for store in list(self._sessions.values()):
             if self.watch_delay_s:
                 store.hear_later(topmost(changed), self.watch_delay_s)
@@ -184,6 +197,7 @@ class SimulatedStore:
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._lease_until_s = math.inf
+        self._is_leased = False
         self._is_synced = False
         self._seen_transaction = 0
         """The latest that was to be seen in what was read."""
@@ -194,7 +208,8 @@ class SimulatedStore:
     def suspend(self) -> None:
         """Cut off from the ensemble: operations wait, changes are not heard of."""
         self._resumed.clear()
-        self._lease_until_s = asyncio.get_running_loop().time() + self._ensemble.session_timeout_s
+        if not self._is_leased:
+            self._lease_until_s = self._full_lease()
         self._ensemble.miss(self.session)
         self._enter(SessionState.SUSPENDED)
 
@@ -240,10 +255,19 @@ class SimulatedStore:
 
     @property
     def lease_until_s(self) -> float:
-        """While it is connected, answers come all the time."""
-        if self._state is SessionState.CONNECTED:
-            return asyncio.get_running_loop().time() + self._ensemble.session_timeout_s
+        """While it is connected, answers come all the time, unless somebody says when (`renew`)."""
+        if self._state is SessionState.CONNECTED and not self._is_leased:
+            return self._full_lease()
         return self._lease_until_s
+
+    def _full_lease(self) -> float:
+        return asyncio.get_running_loop().time() + self._ensemble.session_timeout_s
+
+    def renew(self, now_s: float) -> None:
+        """An answer has come at this time of the process's clock. From the first call on, the lease is as old
+        as the last one."""
+        self._is_leased = True
+        self._lease_until_s = now_s + self._ensemble.session_timeout_s
 
     @property
     def multi_bytes_max(self) -> int:
@@ -314,10 +338,12 @@ class SimulatedStore:
         ensemble = self._ensemble
         if ensemble.lost_requests > 0:
             ensemble.lost_requests -= 1
+            ensemble.on_unanswered(operations)
             raise OutcomeUnknownError("The metadata store has not answered a write.")
         ensemble.commit(operations, session)
         if ensemble.lost_answers > 0:
             ensemble.lost_answers -= 1
+            ensemble.on_unanswered(operations)
             raise OutcomeUnknownError("The metadata store has not answered a write.")
         if ensemble.lost_replies > 0:
             ensemble.lost_replies -= 1
@@ -353,6 +379,7 @@ class SimulatedStore:
         if not self.is_closed and self._state is SessionState.LOST:
             self.session = self._ensemble.begin(self)
             self._is_synced = False
+            self._lease_until_s = self._full_lease()
             self._enter(SessionState.CONNECTED)
 
     def _enter(self, state: SessionState) -> None:

@@ -28,7 +28,12 @@ MUST_HAPPEN: Final = (
 """Besides every fault that the profile draws."""
 
 
-MUST_HAPPEN_IN_A_CLUSTER: Final = ("sessions expired", "partitions without a leader")
+MUST_HAPPEN_IN_A_CLUSTER: Final = (
+    "sessions expired",
+    "partitions without a leader",
+    "elections",
+    "partition states not answered",
+)
 
 
 class Coverage:
@@ -54,6 +59,9 @@ class Coverage:
         if self._ensemble is not None:
             totals["sessions expired"] = self._ensemble.expired
             totals["partitions without a leader"] = counts["no leader"]
+            totals["elections"] = counts["elections"]
+            totals["partition states written too late"] = counts["partition state written too late"]
+            totals["partition states not answered"] = counts["partition state not answered"]
         totals.update(
             {
                 "unsynced bytes lost": sum(each.lost_bytes for each in losses),

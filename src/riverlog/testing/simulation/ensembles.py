@@ -47,6 +47,7 @@ class SharedEnsemble:
     def connect(self, host: str, life: Life) -> SimulatedStore:
         """A session of the process; those of its earlier lives go on until their time is over."""
         session = self.ensemble.connect(owner=host)
+        session.renew(self._loop.now_s * life.clock_rate)
         self._heard.append(_Heard(session, life, host, self._loop.now_s))
         return session
 
@@ -59,6 +60,7 @@ class SharedEnsemble:
                 self._miss(heard, now_s)
             else:
                 heard.last_s = now_s
+                heard.session.renew(now_s * heard.life.clock_rate)
                 if heard.is_suspended:
                     heard.is_suspended = False
                     heard.life.run(heard.session.resume)

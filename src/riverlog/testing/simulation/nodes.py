@@ -90,6 +90,7 @@ class SimulatedNode:
             "offsets.topic.replication.factor": 1,
             "transaction.state.log.replication.factor": 1,
             "listeners": f"PLAINTEXT://{name}:{_PORT}",
+            "riverlog.host": name,
             **settings,
         }
         self._loop, self._wires, self._trace, self._chance = loop, wires, trace, chance
@@ -108,6 +109,8 @@ class SimulatedNode:
         self.failure: BaseException | None = None
         """Why the last start failed."""
         self.starts = 0
+        self.boots = 1
+        """How often the machine was switched on."""
         self.on_recovered: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
         self.on_starting: Callable[[SimulatedNode], None] = lambda node: None
         self.on_stopped: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
@@ -138,6 +141,7 @@ class SimulatedNode:
     def power_cut(self, seed: int) -> None:
         """The machine goes: what was not synced may be lost, nobody is told."""
         self._end("loses power", silently=True)
+        self.boots += 1
         self.disk.crash(seed)
         losses = self.disk.losses
         self._trace.note(self.name, "has lost", writes=losses.lost_writes, torn=losses.torn_writes)
@@ -171,6 +175,7 @@ class SimulatedNode:
             random=random.Random(self._chance.random()),
             new_id=lambda: UUID(int=self._chance.getrandbits(128), version=4),
             new_executor=VirtualThreads,
+            boot_id=lambda: f"{self.name}, switched on {self.boots} times",
         )
         node.on_recovered = self._recovered
         return node

@@ -140,6 +140,16 @@ class Run:
             state = ", ".join(f"{each.name} is {each.state.value} ({each.failure})" for each in self.nodes)
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
         self._complete_operations()
+        self._agree()
+
+    def _agree(self) -> None:
+        """All nodes know the same of every partition."""
+        states = self.world.states
+        if states is None:
+            return
+        if not self.world.run_until(lambda: states.why_not_agreed(self.nodes) is None, within_s=PROGRESS_S):
+            why = states.why_not_agreed(self.nodes)
+            raise Violation("I16", f"{PROGRESS_S:.0f} s after everything healed {why}")
 
     def _complete_operations(self) -> None:
         """Go on until the clients have done as much as the case asks for, however long they were kept from

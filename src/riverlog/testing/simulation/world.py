@@ -29,6 +29,7 @@ from riverlog.testing.simulated_store import SimulatedEnsemble
 from riverlog.testing.simulation.checks.ledger import Ledger
 from riverlog.testing.simulation.checks.observer import NodeObserver
 from riverlog.testing.simulation.checks.standard import add_ledger_checks, add_node_checks
+from riverlog.testing.simulation.checks.states import PartitionStates
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.links import LinkQuality, Links
@@ -59,6 +60,8 @@ class World:
         self.nodes: dict[str, SimulatedNode] = {}
         self.clients: dict[str, SimulatedClient] = {}
         self.observers: dict[str, NodeObserver] = {}
+        self.states: PartitionStates | None = None
+        """Where nodes share an ensemble."""
         self._client_lives: dict[str, Life] = {}
         self._violation: Violation | None = None
         self._looked_at = (0.0, 0)
@@ -84,7 +87,9 @@ class World:
     def add_ensemble(self, session_timeout_s: float = 6.0) -> SharedEnsemble:
         """For the nodes of one cluster. Its host is `ensembles.HOST`, for `links.cut`."""
         latency_s = _latency(self.chance("ensemble"))
-        return SharedEnsemble(self.loop, self.links, latency_s, session_timeout_s)
+        shared = SharedEnsemble(self.loop, self.links, latency_s, session_timeout_s)
+        self.states = PartitionStates(shared.ensemble, self.counts)
+        return shared
 
     def add_node(
         self,
@@ -182,6 +187,8 @@ class World:
             self.note_violation(violation)
 
     def _after_step(self, life: Life) -> None:
+        if self.states is not None:
+            self._look_at_states(self.states)
         observer = self.observers.get(life.name)
         if observer is not None:
             observer.after_step()
@@ -191,6 +198,12 @@ class World:
         elif self.loop.steps - steps > _STEPS_WITHOUT_TIME_MAX:
             what = f"{life} keeps the loop busy and no time passes, with {self.loop.last_handle}"
             self.note_violation(Violation("I18", what))
+
+    def _look_at_states(self, states: PartitionStates) -> None:
+        try:
+            states.look()
+        except Violation as violation:
+            self.note_violation(violation)
 
     def _on_exception(self, life: Life, context: dict[str, Any]) -> None:
         """A callback failed, which no callback may. What garbage tells of comes too late to say whose."""
