@@ -1,6 +1,5 @@
 """A start neither deletes nor sets aside the log of a topic that exists (I21)."""
 
-from typing import Final
 from uuid import UUID
 
 from riverlog.storage.files.names import PARTITION_METADATA, parse_partition_directory
@@ -8,9 +7,6 @@ from riverlog.storage.files.partition_metadata import decode_uuid
 from riverlog.testing.simulated_disk import SimulatedDisk
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
-
-_ID_CHARACTERS: Final = 22
-"""Of a topic id as it is written; a torn file has fewer, and counts as none."""
 
 
 class KeptLogsCheck:
@@ -35,7 +31,16 @@ def _logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
         for name in sorted(disk.list(root)) if disk.exists(root) else []:
             path = f"{root}/{name}/{PARTITION_METADATA}"
             if parse_partition_directory(name) is not None and disk.exists(path):
-                _, _, written = bytes(disk.peek(path)).partition(b"topic_id: ")
-                if len(written) == _ID_CHARACTERS:
-                    found[f"{root}/{name}"] = decode_uuid(written.decode())
+                topic_id = _topic_id(bytes(disk.peek(path)))
+                if topic_id is not None:
+                    found[f"{root}/{name}"] = topic_id
     return found
+
+
+def _topic_id(content: bytes) -> UUID | None:
+    """None for a torn file: it is too short, or as long as it was, with zeros in it."""
+    _, _, written = content.partition(b"topic_id: ")
+    try:
+        return decode_uuid(written.decode())
+    except ValueError:
+        return None
