@@ -119,6 +119,24 @@ def test_a_follower_comes_in_with_all_that_is_committed_and_all_of_before_the_ep
     run_virtually(run)
 
 
+def test_one_that_was_behind_for_too_long_comes_in_when_it_has_caught_up_and_not_before() -> None:
+    """It would fall out again at once, and so on for as long as it cannot keep up."""
+
+    async def run() -> None:
+        partition = opened(Cluster(), partition_image(isr=[ME, SECOND]))
+        fetched(partition, THIRD, EPOCH, 0, now_s=100.0)
+        append(partition, 2)
+        fetched(partition, THIRD, EPOCH, 1, now_s=111.0)
+        assert partition.wanted_isr(111.0, RULES) is None, "it has all that is committed, and is behind"
+        append(partition)
+        fetched(partition, THIRD, EPOCH, 2, now_s=112.0)
+        change = partition.wanted_isr(112.0, RULES)
+        assert change is not None
+        assert change.joining == ((THIRD, BROKER_EPOCH),)
+
+    run_virtually(run)
+
+
 @pytest.mark.parametrize(
     "third",
     [

@@ -3,7 +3,8 @@
 A follower falls out when for `replica.lag.time.max.ms` it has not fetched up to where the leader's log ended
 at its fetch before, or, where that is asked for, when it is more records behind than
 `riverlog.replica.lag.max.messages`. It may come in when it has all that is committed and all from before the
-leader's epoch. Not here: writing it down (`isr_keeper`), and what is committed by it (`watermark`).
+leader's epoch, unless it would fall out again at once: one that cannot keep up does not come and go with
+every fetch. Not here: writing it down (`isr_keeper`), and what is committed by it (`watermark`).
 """
 
 from typing import NamedTuple
@@ -75,7 +76,7 @@ def decide_isr(
         if each in in_sync.isr:
             if is_lagging(state, bounds, now_s, rules):
                 leaving.append(each)
-        elif may_come_in(state, bounds, rules):
+        elif may_come_in(state, bounds, rules) and not is_lagging(state, bounds, now_s, rules):
             epoch = state.broker_epoch
             if epoch is not None and standing.may_join(each, epoch):
                 joining.append((each, epoch))
