@@ -85,6 +85,12 @@ class SimulatedDisk:
         inode.content[bit // 8] ^= 1 << (bit % 8)
         inode.unsynced = []
 
+    def lose(self, path: str) -> None:
+        """Another, empty disk is put in where the directory is. Nothing may be open."""
+        directory = self._directory(path)
+        directory.entries, directory.durable, directory.unsynced = {}, {}, []
+        self._named = None
+
     def peek(self, path: str) -> bytearray:
         """What is in a file, for whoever looks from outside: no operation is counted and none fails."""
         return self._inode(path).content

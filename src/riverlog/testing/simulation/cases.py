@@ -6,18 +6,23 @@ leaves parts out; what is left is a case too, and runs the same way.
 
 import json
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.faults import ScheduleError
+from riverlog.testing.simulation.replica_cases import draw_kinds, draw_plan
 
 VERSION: Final = 1
 FORM_S: Final = 5.0
 OPERATIONS_MIN: Final = 600
-PROFILES: Final = ("standard", "liveness", "cluster")
-"""One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble."""
+PROFILES: Final = ("standard", "liveness", "cluster", "replicas")
+"""One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble; the same,
+with replicas, or five."""
+CLUSTERS: Final = ("cluster", "replicas")
 CLUSTER_NODES: Final = 3
+TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
+"""How many partitions they have."""
 
 _WAYS: Final = ("to", "from", "both")
 _EVERYTHING_BUT_DISK: Final = (
@@ -53,6 +58,12 @@ class Case:
     clients: list[dict[str, Any]] = field(default_factory=list)
     faults: list[dict[str, Any]] = field(default_factory=list)
     nodes: int = 1
+    session_timeout_s: float = 6.0
+    """Of the nodes' sessions with the ensemble that they share."""
+    replication: dict[str, int] = field(default_factory=dict)
+    """Replication factors of topics, where they are not 1."""
+    topic_settings: dict[str, str] = field(default_factory=dict)
+    """Of all topics that the clients use."""
     operations_min: int = 0
     """How many operations the clients complete at least."""
     version: int = VERSION
@@ -85,7 +96,7 @@ def check(case: Case) -> None:
         raise ScheduleError(f"a case has nodes, not {case.nodes}")
     for fault in case.faults:
         faults.check(fault)
-        if case.nodes == 1 and fault["fault"] in faults.OF_A_CLUSTER:
+        if case.nodes == 1 and fault["fault"] in (*faults.OF_A_CLUSTER, *faults.OF_REPLICAS):
             raise ScheduleError(f"the fault {fault['fault']} needs several nodes")
         if not 0 <= fault.get("node", 0) < case.nodes:
             raise ScheduleError(f"the case has no node {fault['node']}")
@@ -101,9 +112,14 @@ def draw(seed: int, profile: str = "standard") -> Case:
     kinds = chance.sample(_EVERYTHING_BUT_DISK, chance.randint(3, 8)) + chance.sample(
         _DISK, chance.randint(0, 3)
     )
-    is_cluster = profile == "cluster"
+    is_cluster = profile in CLUSTERS
+    plan = None
     if is_cluster:
         kinds += chance.sample(faults.OF_A_CLUSTER, chance.randint(2, 4))
+    if profile == "replicas":
+        plan = draw_plan(chance, list(TOPICS))
+        kinds += draw_kinds(chance)
+    nodes = 1 if not is_cluster else CLUSTER_NODES if plan is None else plan.nodes
     count = chance.randint(5, 25)
     hosts = [each["name"] for each in clients]
     drawn = [
@@ -114,7 +130,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         for _ in range(count)
     ]
     if is_cluster:
-        drawn = [{**each, "node": chance.randrange(CLUSTER_NODES)} for each in drawn]
+        drawn = [{**each, "node": chance.randrange(nodes)} for each in drawn]
     if profile == "liveness":
         drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
     case = Case(
@@ -125,9 +141,17 @@ def draw(seed: int, profile: str = "standard") -> Case:
         _draw_links(chance),
         clients,
         sorted(drawn, key=lambda each: each["at_s"]),
-        CLUSTER_NODES if is_cluster else 1,
-        OPERATIONS_MIN,
+        nodes,
+        operations_min=OPERATIONS_MIN,
     )
+    if plan is not None:
+        case = replace(
+            case,
+            settings={**case.settings, **plan.settings},
+            session_timeout_s=plan.session_timeout_s,
+            replication=plan.replication,
+            topic_settings=plan.topic_settings,
+        )
     check(case)
     return case
 

@@ -36,6 +36,18 @@ MUST_HAPPEN_IN_A_CLUSTER: Final = (
 )
 
 
+MUST_HAPPEN_WITH_REPLICAS: Final = (
+    "partition states written too late",
+    "ISR shrinks",
+    "ISR expands",
+    "truncations",
+    "truncations below the watermark",
+    "elections from the ELR",
+    "unclean elections",
+    "unclean restarts",
+)
+
+
 class Coverage:
     def __init__(
         self, world: World, nodes: Sequence[SimulatedNode], ensemble: SharedEnsemble | None = None
@@ -60,6 +72,8 @@ class Coverage:
             totals["sessions expired"] = self._ensemble.expired
             totals["partitions without a leader"] = counts["no leader"]
             totals["elections"] = counts["elections"]
+            for each in MUST_HAPPEN_WITH_REPLICAS:
+                totals[each] = counts[each]
             totals["partition states written too late"] = counts["partition state written too late"]
             totals["partition states not answered"] = counts["partition state not answered"]
         totals.update(

@@ -6,6 +6,7 @@ is cut off, stopped or dead, is ended by the ensemble, and its process learns of
 A node that has the store to itself (`riverlog serve` without a cluster) has no such host.
 """
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -50,6 +51,12 @@ class SharedEnsemble:
         session.renew(self._loop.now_s * life.clock_rate)
         self._heard.append(_Heard(session, life, host, self._loop.now_s))
         return session
+
+    def has_heard_of(self, session: SimulatedStore | None) -> bool:
+        """Whether its process can be sure that the session lasts, whatever its clock says; with some room for
+        clocks that drift."""
+        last_s = max((each.last_s for each in self._heard if each.session is session), default=-math.inf)
+        return self._loop.now_s - last_s <= self.session_timeout_s * 1.02 + 2 * _HEARTBEAT_S
 
     def _look(self) -> None:
         now_s = self._loop.now_s

@@ -6,7 +6,7 @@ A name that is not here, or a fault without what it needs, is a `ScheduleError`.
 
 import errno
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
@@ -26,6 +26,7 @@ class Scene(Protocol):
     world: World
     node: SimulatedNode
     """The one that the fault is about."""
+    nodes: Sequence[SimulatedNode]
     ensemble: SharedEnsemble | None
     """Where there are several nodes."""
 
@@ -39,6 +40,10 @@ class Scene(Protocol):
 
     def restart_client(self, name: str) -> None: ...
 
+    def note_loss(self, node: SimulatedNode, *, of_a_disk: bool = False) -> None:
+        """Its disk is about to lose what is not synced, or has lost everything."""
+        ...
+
 
 Apply = Callable[[Scene, Mapping[str, Any]], None]
 
@@ -49,8 +54,36 @@ def _kill(scene: Scene, given: Mapping[str, Any]) -> None:
 
 
 def _power_cut(scene: Scene, given: Mapping[str, Any]) -> None:
+    scene.note_loss(scene.node)
     scene.node.power_cut(given["chance"])
     scene.bring_up(scene.node, given["for_s"])
+
+
+def _kill_all(scene: Scene, given: Mapping[str, Any]) -> None:
+    """At once, and they come back one after the other."""
+    for number, node in enumerate(scene.nodes):
+        if node.state is not State.DOWN:
+            node.kill()
+        scene.bring_up(node, given["for_s"] * (1 + number) / len(scene.nodes))
+
+
+def _power_cut_of_all(scene: Scene, given: Mapping[str, Any]) -> None:
+    for number, node in enumerate(scene.nodes):
+        if node.state is not State.DOWN:
+            scene.note_loss(node)
+            node.power_cut(given["chance"] + number)
+        scene.bring_up(node, given["for_s"] * (1 + number) / len(scene.nodes))
+
+
+def _lost_disk(scene: Scene, given: Mapping[str, Any]) -> None:
+    """One of its directories, or all, is empty when it comes back."""
+    node = scene.node
+    if node.state is State.DOWN:
+        return
+    roots = node.log_directories
+    node.lose_disk(roots if given["chance"] % 2 else [roots[given["chance"] // 2 % len(roots)]])
+    scene.note_loss(node, of_a_disk=True)
+    scene.bring_up(node, given["for_s"])
 
 
 def _restart(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -277,6 +310,9 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "lost_answers": (_lost_answers, ("count",)),
     "lost_requests": (_lost_requests, ("count",)),
     "stale_reads": (_stale_reads, ("for_s",)),
+    "kill_all": (_kill_all, ("for_s",)),
+    "power_cut_of_all": (_power_cut_of_all, ("for_s", "chance")),
+    "lost_disk": (_lost_disk, ("for_s", "chance")),
 }
 """What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
 `lasts` that a cut or a stopped client stays for ever."""
@@ -289,6 +325,9 @@ OF_A_CLUSTER: Final = (
     "lost_requests",
     "stale_reads",
 )
+
+OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk")
+"""Of a cluster in which others have what one loses."""
 
 
 def check(fault: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ so that no `finally` of them does anything that another process could see.
 import asyncio
 import contextlib
 import contextvars
+import warnings
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -81,11 +82,13 @@ class Life:
         self.is_alive = False
         tasks = self.tasks()
         self.ready.clear()
-        for task in tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine = task.get_coro()
-            if isinstance(coroutine, CoroutineType):
-                self.context.copy().run(_close, coroutine)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # What a `finally` begins is never awaited.
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                coroutine = task.get_coro()
+                if isinstance(coroutine, CoroutineType):
+                    self.context.copy().run(_close, coroutine)
         self.ready.clear()
 
 

@@ -7,7 +7,7 @@ disk, the wall clock, the store.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -112,6 +112,7 @@ class SimulatedNode:
         self.boots = 1
         """How often the machine was switched on."""
         self.on_recovered: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
+        self.on_serving: Callable[[SimulatedNode], None] = lambda node: None
         self.on_starting: Callable[[SimulatedNode], None] = lambda node: None
         self.on_stopped: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
         self.on_ending: Callable[[SimulatedNode], None] = lambda node: None
@@ -145,6 +146,15 @@ class SimulatedNode:
         self.disk.crash(seed)
         losses = self.disk.losses
         self._trace.note(self.name, "has lost", writes=losses.lost_writes, torn=losses.torn_writes)
+
+    def lose_disk(self, directories: Sequence[str]) -> None:
+        """The machine comes back with empty disks in the place of these."""
+        self._end("loses disks", silently=True)
+        self.boots += 1
+        self.disk.kill()
+        for each in directories:
+            if self.disk.exists(each):
+                self.disk.lose(each)
 
     def pause(self, for_s: float) -> None:
         """SIGSTOP, and SIGCONT after a while."""
@@ -195,6 +205,7 @@ class SimulatedNode:
             return
         self.state = State.SERVING
         self._trace.note(self.name, "serves")
+        self.on_serving(self)
 
     async def _open_store(self, directory: str) -> MetadataStore:
         if self._connect is None:

@@ -8,13 +8,15 @@ over is a violation like any other.
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.records.compression import Codec
 from riverlog.testing.simulation import faults
-from riverlog.testing.simulation.cases import FORM_S, Case
+from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
+from riverlog.testing.simulation.checks.ledger import PartitionLedger
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.consumers import Consumer, ConsumerPlan
 from riverlog.testing.simulation.clients.members import ClassicMember, ConsumerMember, Member
@@ -34,9 +36,6 @@ _QUIET_S: Final = 3.0
 _STOP_S: Final = 30.0
 _SUPERVISION_S: Final = 1.0
 _NODE: Final = "broker"
-
-TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
-
 
 _ADMIN: Final[dict[str, Any]] = {"name": "admin", "kind": "admin", "pause_s": 1.0}
 """Who makes the topics of a case that has no administrator."""
@@ -75,8 +74,8 @@ def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
 class Run:
     def __init__(self, world: World, case: Case) -> None:
         self.world, self.case = world, case
-        self.ensemble = world.add_ensemble() if case.nodes > 1 else None
-        self.nodes = [self._add_node(index) for index in range(case.nodes)]
+        self.ensemble = world.add_ensemble(case.session_timeout_s) if case.nodes > 1 else None
+        self.nodes: Sequence[SimulatedNode] = [self._add_node(index) for index in range(case.nodes)]
         self.node = self.nodes[0]
         self.coverage = Coverage(world, self.nodes, self.ensemble)
         self.all_clients: list[SimulatedClient] = []
@@ -87,6 +86,16 @@ class Run:
         self._outside: set[str] = set()
         """Clients that never get better."""
         self._power_cuts = 0
+        world.ledger.on_cut.append(self._on_cut)
+        if world.states is not None:
+            is_unclean = case.settings.get("unclean.leader.election.enable") == "true"
+            world.states.losses.allows_unclean = is_unclean
+
+    def _on_cut(self, ledger: PartitionLedger) -> None:
+        """Of several replicas the last ones with all that was committed are lost."""
+        if ledger.topic == OFFSETS_TOPIC and self.ensemble is not None:
+            self._offsets.forget()
+            self._note_log_life()
 
     def _add_node(self, index: int) -> SimulatedNode:
         if self.ensemble is None:
@@ -231,17 +240,26 @@ class Run:
             self._outside.update(fault["hosts"])
         if node.state is State.DOWN and name in ("kill", "power_cut", "pause", "stall"):
             return
-        if name == "power_cut":
-            self._power_cuts += 1
-            self.world.observers[node.name].note_power_cut()
-            self._forget_what_was_not_synced()
         self.coverage.note_fault(fault)
         self.world.trace.note("world", "fault", **{k: v for k, v in fault.items() if k != "at_s"})
         faults.apply(self, fault)
 
-    def _forget_what_was_not_synced(self) -> None:
-        if self.case.settings.get("riverlog.acks.fsync") != "true":
-            self._offsets.forget()
+    def note_loss(self, node: SimulatedNode, *, of_a_disk: bool = False) -> None:
+        is_on_disk = self.case.settings.get("riverlog.acks.fsync") == "true" and not of_a_disk
+        self.world.observers[node.name].note_power_cut()
+        if self.world.membership is not None:
+            if not is_on_disk:
+                self.world.membership.note_loss(node)
+            if of_a_disk:
+                self.world.observers[node.name].forget_disk()
+        else:
+            if not is_on_disk:
+                self._offsets.forget()
+            self._note_log_life()
+
+    def _note_log_life(self) -> None:
+        """What the log of groups says may have gone back."""
+        self._power_cuts += 1
         for client in self.world.clients.values():
             if isinstance(client, Member):
                 client.log_life = self._power_cuts
@@ -265,7 +283,7 @@ class Run:
         pause_s, topic = plan.get("pause_s", 0.5), plan.get("topic", "transactional")
         match plan["kind"]:
             case "admin":
-                return Admin(around, _topics(), pause_s=pause_s)
+                return Admin(around, _topics(self.case), pause_s=pause_s)
             case "producer":
                 return Producer(around, _producer_plan(plan, topic, pause_s))
             case "consumer":
@@ -306,11 +324,15 @@ def _producer_plan(plan: dict[str, Any], topic: str, pause_s: float) -> Producer
     )
 
 
-def _topics() -> list[TopicPlan]:
-    return [
+def _topics(case: Case) -> list[TopicPlan]:
+    topics = [
         TopicPlan("plain", TOPICS["plain"]),
         TopicPlan("compacted", TOPICS["compacted"], {"cleanup.policy": "compact"}),
         TopicPlan("transactional", TOPICS["transactional"]),
         TopicPlan("trimmed", TOPICS["trimmed"], {"retention.ms": "15000"}, is_trimmed=True),
         TopicPlan("scratch", TOPICS["scratch"], is_scratch=True),
     ]
+    for topic in topics:
+        topic.replication_factor = case.replication.get(topic.name, 1)
+        topic.configs.update(case.topic_settings)
+    return topics

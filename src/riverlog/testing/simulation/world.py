@@ -26,8 +26,11 @@ from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.metadata_store import StoreError
 from riverlog.model.network import Address
 from riverlog.testing.simulated_store import SimulatedEnsemble
+from riverlog.testing.simulation.checks.holding import Holdings
 from riverlog.testing.simulation.checks.ledger import Ledger
+from riverlog.testing.simulation.checks.membership import MembershipCheck
 from riverlog.testing.simulation.checks.observer import NodeObserver
+from riverlog.testing.simulation.checks.replica_observer import ReplicaObserver, Replicas
 from riverlog.testing.simulation.checks.standard import add_ledger_checks, add_node_checks
 from riverlog.testing.simulation.checks.states import PartitionStates
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
@@ -62,6 +65,8 @@ class World:
         self.observers: dict[str, NodeObserver] = {}
         self.states: PartitionStates | None = None
         """Where nodes share an ensemble."""
+        self.replicas: Replicas | None = None
+        self.membership: MembershipCheck | None = None
         self._client_lives: dict[str, Life] = {}
         self._violation: Violation | None = None
         self._looked_at = (0.0, 0)
@@ -89,6 +94,9 @@ class World:
         latency_s = _latency(self.chance("ensemble"))
         shared = SharedEnsemble(self.loop, self.links, latency_s, session_timeout_s)
         self.states = PartitionStates(shared.ensemble, self.counts)
+        self.ledger.is_replicated = True
+        self.replicas = Replicas(self.ledger, self.states, Holdings(self.ledger), self.counts)
+        self.membership = MembershipCheck(self.replicas, self.nodes)
         return shared
 
     def add_node(
@@ -113,11 +121,31 @@ class World:
             None if ensemble is None else ensemble.connect,
         )
         self.nodes[name] = node
-        observer = self.observers[name] = NodeObserver(
-            node, self.ledger, self.note_violation, lambda: self.loop.now_s
-        )
+        observer = self.observers[name] = self._observe(node, ensemble)
         add_node_checks(observer, node, self.ledger, self._transactions, self.loop)
         return node
+
+    def _observe(self, node: SimulatedNode, shared: SharedEnsemble | None) -> NodeObserver:
+        if shared is None or self.replicas is None:
+            return NodeObserver(node, self.ledger, self.note_violation, lambda: self.loop.now_s)
+        if self.membership is not None:
+            node.on_serving = self._serving(self.membership)
+        return ReplicaObserver(
+            node,
+            self.replicas,
+            self.note_violation,
+            lambda: self.loop.now_s,
+            lambda: shared.has_heard_of(node.session),
+        )
+
+    def _serving(self, membership: MembershipCheck) -> Callable[[SimulatedNode], None]:
+        def on_serving(node: SimulatedNode) -> None:
+            try:
+                membership.note_serving(node)
+            except Violation as violation:
+                self.note_violation(violation)
+
+        return on_serving
 
     def add_client(
         self, name: str, brokers: SimulatedNode | Sequence[SimulatedNode], make: Callable[[Surroundings], C]

@@ -39,8 +39,14 @@ class PartitionLedger:
     """What is below survives a power cut."""
     is_compacted: bool = False
     has_lost: bool = False
-    """A power cut has taken what was not synced."""
+    """A power cut has taken what was not synced, or an unclean election what its leader did not have."""
     lost: list[CommittedBatch] = field(default_factory=list)
+    unclean_epoch: int = -1
+    """The last unclean election by which something may have been cut. What leaders before it still commit is
+    lost."""
+    written: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Of several replicas: what leaders have appended, by offset and CRC, and whether the leader was to be
+    sure that it still led."""
     _offsets: list[int] = field(default_factory=list)
     _markers: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
     """By producer: where its transactions ended, and whether they were committed."""
@@ -66,17 +72,24 @@ class PartitionLedger:
         return self.batches[position]
 
     def cut(self, end: int) -> None:
-        """A power cut took what was behind `end`, which nobody had been promised."""
+        """A power cut or an unclean election took what was behind `end`, which nobody had been promised."""
         kept = bisect_right(self._offsets, end - 1)
         self.lost += self.batches[kept:]
         del self.batches[kept:], self._offsets[kept:]
-        self.has_lost, self.end = True, end
+        self.has_lost, self.end, self.start = True, end, min(self.start, end)
         for producer_id, markers in self._markers.items():
             self._markers[producer_id] = [each for each in markers if each[0] < end]
 
     def may_be_deleted_to(self, offset: int) -> None:
         """Somebody asks for it; whether it is done is seen later."""
         self.start = max(self.start, min(offset, self.end))
+
+    def index_at(self, offset: int) -> int:
+        """Of the first batch that ends behind the offset."""
+        position = max(bisect_right(self._offsets, offset) - 1, 0)
+        if position < len(self.batches) and self.batches[position].header.next_offset <= offset:
+            position += 1
+        return position
 
     def fate_of(self, header: BatchHeader) -> bool | None:
         """Whether the transaction of a batch was committed; None when it has not ended, or is not known."""
@@ -117,6 +130,8 @@ class Ledger:
         self._by_name: dict[tuple[str, int], list[PartitionLedger]] = {}
         self.on_commit: list[Callable[[PartitionLedger, CommittedBatch], None]] = []
         self.on_cut: list[Callable[[PartitionLedger], None]] = []
+        self.is_replicated = False
+        """Whether partitions may have several replicas, so that what one has is not committed."""
 
     def of(self, topic: str, topic_id: UUID, index: int) -> PartitionLedger:
         ledger = self.partitions.get((topic_id, index))
@@ -144,6 +159,10 @@ class Ledger:
         for listener in self.on_cut:
             listener(ledger)
 
+    def lose(self, ledger: PartitionLedger, header: BatchHeader, data: bytes) -> None:
+        """Committed by a leader whose history an unclean election has ended."""
+        ledger.lost.append(CommittedBatch(header, data))
+
     def skip(self, ledger: PartitionLedger, log_start: int) -> None:
         """What is below was deleted before anybody could look: it was committed and gone in one step, or a
         power cut took it and left where the log starts."""
@@ -158,6 +177,18 @@ class Ledger:
             if any(each.base_offset == offset and each.header.crc == crc for each in ledger.lost):
                 return
         raise Violation("I1", f"{topic}-{index}: offset {offset} was acknowledged and is not committed")
+
+    def check_written(self, topic: str, index: int, offset: int, crc: int) -> None:
+        """A producer was told that one replica has its batch, which may go with that replica (I1, I17)."""
+        for ledger in self.named(topic, index):
+            was_sure = ledger.written.get((offset, crc))
+            if was_sure is None:
+                continue
+            if not was_sure:
+                what = f"offset {offset} was acknowledged by a leader without a lease"
+                raise Violation("I17", f"{ledger}: {what}, which another may have followed")
+            return
+        raise Violation("I1", f"{topic}-{index}: offset {offset} was acknowledged and is not written")
 
     def check_read(self, topic: str, index: int, data: memoryview) -> list[BatchHeader]:
         """A consumer was given these batches (I2, I4)."""

@@ -29,25 +29,29 @@ def batches(disk: SimulatedDisk, directory: str) -> Iterator[tuple[BatchHeader, 
 class LogCursor:
     """A place in the files of a log, from which the next committed batches are read."""
 
-    __slots__ = ("_base", "_directory", "_disk", "_position")
+    __slots__ = ("_base", "_before", "_disk", "_position", "directory")
 
     def __init__(self, disk: SimulatedDisk, directory: str) -> None:
-        self._disk, self._directory = disk, directory
+        self._disk, self.directory = disk, directory
         self._base: int | None = None
         self._position = 0
+        self._before: tuple[int, int] | None = None
+        """Where the last batch stood, and its offset: a file that was cleaned has others there."""
 
     def read(self, first_offset: int, end_offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """The batches from `first_offset` to before `end_offset`."""
-        if self._base is None or not self._disk.exists(segment_path(self._directory, self._base)):
+        if self._base is None or not self._disk.exists(segment_path(self.directory, self._base)):
             self._base = None
             self._enter(first_offset)
         while first_offset < end_offset and self._base is not None:
-            content = self._disk.peek(segment_path(self._directory, self._base))
+            content = self._disk.peek(segment_path(self.directory, self._base))
             before = first_offset
+            if self._before is not None and not _stands(content, *self._before):
+                self._position, self._before = 0, None
             for position, header in walk(content, self._position):
                 if header.next_offset > end_offset:
                     return
-                self._position = position + header.size_bytes
+                self._position, self._before = position + header.size_bytes, (position, header.base_offset)
                 if header.base_offset >= first_offset:
                     first_offset = header.next_offset
                     yield header, bytes(content[position : self._position])
@@ -56,9 +60,13 @@ class LogCursor:
 
     def _enter(self, offset: int) -> bool:
         """Go to the segment that holds the offset; whether it is another one."""
-        bases = [base for base in segment_bases(self._disk, self._directory) if base <= offset]
+        bases = [base for base in segment_bases(self._disk, self.directory) if base <= offset]
         base = bases[-1] if bases else None
         if base == self._base:
             return False
-        self._base, self._position = base, 0
+        self._base, self._position, self._before = base, 0, None
         return True
+
+
+def _stands(content: bytearray, position: int, base_offset: int) -> bool:
+    return content[position : position + 8] == base_offset.to_bytes(8, "big")

@@ -11,6 +11,7 @@ from uuid import UUID
 from riverlog.model.config.slices import LogConfig
 from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
+from riverlog.replication.roles import Role
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
 from riverlog.testing.simulation.checks.log_files import LogCursor, batches, segment_bases
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
@@ -30,11 +31,12 @@ class Bounds(NamedTuple):
 class PartitionView:
     """What was last seen of a partition in one life of a node."""
 
-    __slots__ = ("bounds", "cursor", "ledger")
+    __slots__ = ("bounds", "cursor", "ledger", "role")
 
     def __init__(self, ledger: PartitionLedger, cursor: LogCursor) -> None:
         self.ledger, self.cursor = ledger, cursor
         self.bounds = Bounds(0, 0, 0, 0)
+        self.role: Role | None = None
 
 
 class NodeObserver:
@@ -80,6 +82,7 @@ class NodeObserver:
                     or view.bounds.log_end != log.log_end_offset
                     or view.bounds.high_watermark != log.high_watermark
                     or view.bounds.log_start != log.log_start_offset
+                    or view.role is not partition._role
                 ):
                     self._look_at(partition)
             for check in self.on_look:
@@ -110,6 +113,10 @@ class NodeObserver:
     def note_power_cut(self) -> None:
         self._after_power_cut.update(self._ledger.partitions.values())
 
+    def forget_disk(self) -> None:
+        """What was on it is gone."""
+        raise NotImplementedError("a node by itself keeps its disk")
+
     def _look_at(self, partition: Partition) -> None:
         """What has changed in it since the last look."""
         log = partition.log
@@ -121,14 +128,9 @@ class NodeObserver:
             raise Violation("I3", f"{view.ledger}: {bounds}")
         if bounds.high_watermark < view.bounds.high_watermark:
             raise Violation("I3", f"{view.ledger}: the high watermark goes back, {view.bounds} to {bounds}")
-        view.bounds = bounds
+        view.bounds, view.role = bounds, partition.role
         ledger = view.ledger
-        if bounds.log_start > ledger.start:
-            if not _may_delete(log.config):
-                what = f"records from {ledger.start} to {bounds.log_start} are deleted, which are to be kept"
-                raise Violation("I1", f"{ledger}: {what}")
-            ledger.start = bounds.log_start
-        ledger.is_compacted |= log.config.is_compacted
+        note_log_start(ledger, bounds.log_start, log.config)
         if bounds.log_start > ledger.end:
             self._ledger.skip(ledger, bounds.log_start)
         if bounds.high_watermark > ledger.end:
@@ -160,7 +162,7 @@ class NodeObserver:
         for check in self.on_recovered:
             check(node, parts)
         for ledger in self._ledger.partitions.values():
-            if ledger.end > 0 and _is_replica(node, parts, ledger):
+            if ledger.end > 0 and is_replica(node, parts, ledger):
                 self._compare(node, parts, ledger)
 
     def _compare(self, node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> None:
@@ -197,6 +199,16 @@ class NodeObserver:
                 raise Violation("I1", f"{ledger}: after a restart offset {batch.base_offset} is gone")
 
 
+def note_log_start(ledger: PartitionLedger, log_start: int, config: LogConfig) -> None:
+    """Retention takes nothing from a log that has none (I1)."""
+    if log_start > ledger.start:
+        if not _may_delete(config):
+            what = f"records from {ledger.start} to {log_start} are deleted, which are to be kept"
+            raise Violation("I1", f"{ledger}: {what}")
+        ledger.start = log_start
+    ledger.is_compacted |= config.is_compacted
+
+
 def _may_delete(config: LogConfig) -> bool:
     """Whether retention may take anything away within the time of a run, whatever the clocks do."""
     retention_ms = config.retention_ms
@@ -204,7 +216,7 @@ def _may_delete(config: LogConfig) -> bool:
     return config.deletes_old_segments and (is_short or config.retention_bytes is not None)
 
 
-def _is_replica(node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> bool:
+def is_replica(node: SimulatedNode, parts: ObservedNode, ledger: PartitionLedger) -> bool:
     """Whether the node is to have the log, as it knows itself."""
     topic = parts.image.topics.get(ledger.topic)
     if topic is None or topic.topic_id != ledger.topic_id or ledger.index >= len(topic.partitions):

@@ -1,11 +1,13 @@
 """The states of all partitions as they stand in the store, one after the other as they are written.
 
-Epochs of leaders and controllers only rise, one epoch has one leader, a leader is in sync, and somebody is
-left who may lead (I8, I17). When all is quiet every node knows what the store says (I16).
+Epochs of leaders and controllers only rise, one epoch has one leader, a leader is in sync and comes from
+those that were in sync or eligible, and somebody is left who may lead (I8, I17). What else a leader may be is
+an unclean election, which the state says, and which the topic allows, or an operator, or the loss of the last
+replica's tail (I9). When all is quiet every node knows what the store says (I16).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -38,9 +40,25 @@ class PartitionState:
         return {*self.node.isr, *self.node.elr}
 
 
+class Losses:
+    """What may be lost, and why."""
+
+    def __init__(self) -> None:
+        self.allows_unclean = False
+        """`unclean.leader.election.enable`."""
+        self.may_lack: Callable[[NodeId], bool] = lambda node_id: False
+        """Whether a node's disk may have lost something since it was last registered."""
+        self.given_up: set[tuple[str, int]] = set()
+        """Partitions for which an operator has asked for an unclean election."""
+
+
 class PartitionStates:
     def __init__(self, ensemble: SimulatedEnsemble, counts: "Counter[str]") -> None:
         self._ensemble, self._counts = ensemble, counts
+        self.losses = Losses()
+        self.on_written: list[Callable[[PartitionState], None]] = []
+        """Hear of every state."""
+        self._elected: dict[tuple[UUID, int, int], PartitionNode] = {}
         self._pending: list[str] = []
         self.present: dict[tuple[UUID, int], PartitionState] = {}
         self._ids: dict[str, UUID] = {}
@@ -79,10 +97,36 @@ class PartitionStates:
         before = self.present.get((of_topic.topic_id, index))
         if before is not None and before.node == state.node:
             return
-        _check(before, state)
+        _check(before, state, self.losses)
         self.present[of_topic.topic_id, index] = state
-        if before is not None and before.node.leader_epoch < state.node.leader_epoch:
-            self._counts["elections"] += state.node.leader is not None
+        self._elected.setdefault((of_topic.topic_id, index, state.node.leader_epoch), state.node)
+        if before is not None:
+            self._count_change(before.node, state.node)
+        for listener in self.on_written:
+            listener(state)
+
+    def _count_change(self, before: PartitionNode, after: PartitionNode) -> None:
+        counts = self._counts
+        if before.leader_epoch < after.leader_epoch:
+            counts["elections"] += after.leader is not None
+            counts["unclean elections"] += after.unclean_epoch == after.leader_epoch
+            counts["elections from the ELR"] += after.leader in before.elr
+        else:
+            counts["ISR shrinks"] += bool(set(before.isr) - set(after.isr))
+            counts["ISR expands"] += bool(set(after.isr) - set(before.isr))
+        counts["unclean restarts"] += bool(before.isr) and not after.isr
+
+    def elected(self, topic_id: UUID, index: int, epoch: int) -> PartitionNode | None:
+        """The state with which the epoch began."""
+        return self._elected.get((topic_id, index, epoch))
+
+    def is_replaceable(self, topic_id: UUID, index: int, leader: NodeId) -> bool:
+        """Whether another than this leader can be elected while it is taken for dead."""
+        state = self.present.get((topic_id, index))
+        if state is None or len(state.replicas) == 1:
+            return False
+        is_other = state.node.leader != leader or bool(state.eligible - {leader})
+        return is_other or self.losses.allows_unclean
 
     def why_not_agreed(self, nodes: Iterable[SimulatedNode]) -> str | None:
         """Why the cluster is not as it is to be when everything has healed: each partition is led with all
@@ -104,11 +148,11 @@ def is_state(path: str) -> bool:
     return path.endswith(_SUFFIX) and path.startswith(layout.TOPICS)
 
 
-def _check(before: PartitionState | None, after: PartitionState) -> None:
+def _check(before: PartitionState | None, after: PartitionState, losses: Losses) -> None:
     state = after.node
     if state.leader is not None and state.leader not in state.isr:
         raise Violation("I8", f"{after}: the leader {state.leader} is not in sync: {state}")
-    if not after.eligible:
+    if not after.eligible and (before is None or not all(map(losses.may_lack, before.eligible))):
         raise Violation("I8", f"{after}: nobody is left who may lead: {state}")
     if not after.eligible <= set(after.replicas):
         raise Violation("I8", f"{after}: {state} names others than the replicas {after.replicas}")
@@ -122,3 +166,15 @@ def _check(before: PartitionState | None, after: PartitionState) -> None:
     who, was = (state.leader, state.leader_broker_epoch), (old.leader, old.leader_broker_epoch)
     if state.leader_epoch == old.leader_epoch and who != was:
         raise Violation("I8", f"{after}: two leaders of one epoch, {old} and {state}")
+    if state.unclean_epoch != old.unclean_epoch:
+        _check_unclean(before, after, losses)
+    elif state.leader is not None and who != was and state.leader not in before.eligible:
+        raise Violation("I8", f"{after}: the leader was neither in sync nor eligible, {old} to {state}")
+
+
+def _check_unclean(before: PartitionState, after: PartitionState, losses: Losses) -> None:
+    old, state = before.node, after.node
+    is_last_known = not before.eligible and old.last_known_elr == (state.leader,)
+    is_allowed = losses.allows_unclean or (after.topic, after.index) in losses.given_up
+    if state.unclean_epoch != state.leader_epoch or not (is_last_known or is_allowed):
+        raise Violation("I9", f"{after}: an unclean election that nobody allows, {old} to {state}")

@@ -38,6 +38,7 @@ class TopicPlan:
     """Records are deleted from its head now and then."""
     is_scratch: bool = False
     """It is deleted and made anew."""
+    replication_factor: int = 1
 
 
 class Admin(SimulatedClient):
@@ -65,7 +66,10 @@ class Admin(SimulatedClient):
     async def _create(self, topic: TopicPlan) -> None:
         configs = [CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()]
         wanted = CreatableTopic(
-            name=topic.name, num_partitions=topic.partitions, replication_factor=1, configs=configs
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            configs=configs,
         )
         reply = await self.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
         [answer] = reply.topics

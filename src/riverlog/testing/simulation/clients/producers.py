@@ -196,6 +196,14 @@ class Producer(SimulatedClient):
         if failed and connection.is_closed:
             raise Disconnected("during a produce")
 
+    def check_acknowledged(self, sending: Sending, offset: int) -> None:
+        """What all replicas have is committed; what one has may not be yet."""
+        told = (self.plan.topic, sending.partition, offset, sending.crc)
+        if self.plan.acks == 1 and self._ledger.is_replicated:
+            self._ledger.check_written(*told)
+        else:
+            self._ledger.check_acknowledged(*told)
+
     def _is_left(self, sending: Sending, reply: object, follows_failure: bool) -> bool:
         """Whether the batch is to be sent again."""
         [topic] = reply.responses  # type: ignore[attr-defined]
@@ -203,9 +211,7 @@ class Producer(SimulatedClient):
         code = answer.error_code
         at = f"{self.plan.topic}-{sending.partition}"
         if not code:
-            self._ledger.check_acknowledged(
-                self.plan.topic, sending.partition, answer.base_offset, sending.crc
-            )
+            self.check_acknowledged(sending, answer.base_offset)
             self.done("acknowledged", at=at, offset=answer.base_offset, again=sending.is_sent_again)
             if sending.is_sent_again:
                 self._counts["produce acknowledged again"] += 1

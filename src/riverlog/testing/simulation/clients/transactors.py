@@ -142,7 +142,7 @@ class Transactor(Producer):
         )
         offset = answer_of(reply).base_offset
         if self.plan.acks:
-            self._ledger.check_acknowledged(self.plan.topic, index, offset, sending.crc)
+            self.check_acknowledged(sending, offset)
         self.done("wrote", at=f"{self.plan.topic}-{index}", offset=offset)
 
     async def _commit_offsets(self, group: str) -> None:
