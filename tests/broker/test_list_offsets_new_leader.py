@@ -23,9 +23,9 @@ from tests.replication.replicated import (
 LATEST, EARLIEST = -1, -2
 
 
-def asked(cluster: Cluster, timestamp_ms: int, version: int = 11) -> tuple[int, int]:
+def asked(cluster: Cluster, timestamp_ms: int, version: int = 11, *, replica_id: int = -1) -> tuple[int, int]:
     request = ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=replica_id,
         topics=[
             ListOffsetsTopic(
                 name="orders",
@@ -54,5 +54,19 @@ def test_a_new_leader_names_no_end_until_its_followers_have_told_what_is_committ
             assert fetched(partition, follower, 6, 1) is None
         assert asked(cluster, LATEST) == (ErrorCode.NONE, 1)
         assert asked(cluster, NOW_MS) == (ErrorCode.NONE, 0)
+
+    run_virtually(scenario)
+
+
+def test_a_follower_is_told_where_the_log_ends_committed_or_not() -> None:
+    """One that has to begin anew asks for it, and until it is in sync again nothing may be committed."""
+
+    async def scenario() -> None:
+        cluster = Cluster()
+        partition = opened(cluster, partition_image())
+        partition.append(records(), NOW_MS, for_all_replicas=False)
+        assert asked(cluster, LATEST, replica_id=SECOND) == (ErrorCode.NONE, 1)
+        cluster.show(image_of(partition_image(epoch=6)))
+        assert asked(cluster, LATEST, replica_id=SECOND) == (ErrorCode.NONE, 1)
 
     run_virtually(scenario)

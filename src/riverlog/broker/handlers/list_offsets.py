@@ -3,8 +3,9 @@
 Special timestamps belong to versions: the newest record since 7, the earliest local offset since 8, the last
 tiered one since 9, the earliest to be tiered since 11; an older request with one of them, or any other
 negative number, is answered UNSUPPORTED_VERSION. A new leader that does not know yet how much of its log is
-committed says so, rather than name an end before the one that was told (KIP-207). Nothing is tiered: local is
-everything, tiered nothing.
+committed says so, rather than name an end before the one that was told (KIP-207). A replica is told where the
+log itself ends, committed or not: it has to find its place in it before anything can be committed. Nothing is
+tiered: local is everything, tiered nothing.
 """
 
 from collections import Counter
@@ -83,6 +84,8 @@ class ListOffsetsHandler:
             refusal = ErrorCode.UNKNOWN_SERVER_ERROR
         if refusal is not None:
             return _error(index, refusal)
+        if request.replica_id >= 0 and wanted.timestamp == _LATEST:
+            return _log_end(index, partition)
         try:
             reply = _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
         except READ_FAILURES as failure:
@@ -128,6 +131,13 @@ def _answer(
         return ListOffsetsPartitionResponse(partition_index=index)
     return ListOffsetsPartitionResponse(
         partition_index=index, timestamp=found_ms, offset=offset, leader_epoch=_or_none(epoch)
+    )
+
+
+def _log_end(index: int, partition: Partition | IdlePartition) -> ListOffsetsPartitionResponse:
+    state = partition.log.state
+    return ListOffsetsPartitionResponse(
+        partition_index=index, offset=state.log_end_offset, leader_epoch=_or_none(state.epochs.latest)
     )
 
 

@@ -6,6 +6,8 @@ from riverlog.records.batch import BatchHeader, walk
 from riverlog.testing.simulated_disk import SimulatedDisk
 
 _SUFFIX = ".log"
+_BEGINNING_BYTES = 12
+"""Of a batch: its offset and its length."""
 
 
 def segment_bases(disk: SimulatedDisk, directory: str) -> list[int]:
@@ -35,8 +37,8 @@ class LogCursor:
         self._disk, self.directory = disk, directory
         self._base: int | None = None
         self._position = 0
-        self._before: tuple[int, int] | None = None
-        """Where the last batch stood, and its offset: a file that was cleaned has others there."""
+        self._before: tuple[int, bytes] | None = None
+        """Where the last batch stood, with its offset and length: a file that was cleaned has others there."""
 
     def read(self, first_offset: int, end_offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """The batches from `first_offset` to before `end_offset`."""
@@ -51,7 +53,8 @@ class LogCursor:
             for position, header in walk(content, self._position):
                 if header.next_offset > end_offset:
                     return
-                self._position, self._before = position + header.size_bytes, (position, header.base_offset)
+                self._position = position + header.size_bytes
+                self._before = position, bytes(content[position : position + _BEGINNING_BYTES])
                 if header.base_offset >= first_offset:
                     first_offset = header.next_offset
                     yield header, bytes(content[position : self._position])
@@ -68,5 +71,5 @@ class LogCursor:
         return True
 
 
-def _stands(content: bytearray, position: int, base_offset: int) -> bool:
-    return content[position : position + 8] == base_offset.to_bytes(8, "big")
+def _stands(content: bytearray, position: int, beginning: bytes) -> bool:
+    return content[position : position + _BEGINNING_BYTES] == beginning

@@ -97,12 +97,10 @@ class ReplicaObserver(NodeObserver):
         before, view.bounds = view.bounds, bounds
         if not bounds[0] <= bounds[1] <= bounds[2] <= bounds[3]:
             raise Violation("I3", f"{self._where(view)}: {bounds}")
-        if not log.is_online:
-            return
-        ledger = view.ledger
-        if bounds.log_end < before.log_end:
-            self._note_truncated(view, before, bounds)
-        note_log_start(ledger, bounds.log_start, log.config)
+        if log.is_online:
+            if bounds.log_end < before.log_end:
+                self._note_truncated(view, before, bounds)
+            note_log_start(view.ledger, bounds.log_start, log.config)
         role, was = partition.role, view.role
         view.role = role
         if isinstance(role, Leader):
