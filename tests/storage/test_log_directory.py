@@ -253,13 +253,17 @@ def test_the_size_of_a_partition_is_known_without_opening_it() -> None:
     assert directory.opened() == []
 
 
-def test_a_topic_id_that_a_power_cut_has_torn_is_not_taken_for_damage_after_a_clean_shutdown() -> None:
-    """Found by the simulator: the partition answered with an error from the second start on."""
+@pytest.mark.parametrize("length", [5, 9, 15, 30])
+def test_a_topic_id_that_a_power_cut_has_torn_is_not_taken_for_damage_after_a_clean_shutdown(
+    length: int,
+) -> None:
+    """Found by the simulator: the partition answered with an error from the second start on; a file that
+    ended before its version was taken for one of an unknown version."""
     disk = SimulatedDisk()
     with_records(disk)
     disk.kill()
     torn = disk.open(f"/data/{PARTITION}/partition.metadata")
-    torn.truncate(15)
+    torn.truncate(length)
     torn.close()
     directory = reopened(disk)
     assert [log.topic_partition for log in directory.recover()] == [PARTITION]
