@@ -1,6 +1,7 @@
 """Bugs that are planted in a copy of the broker, so that the simulator shows that it finds them.
 
-`planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed which invariant finds it.
+`planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed of which profile which
+invariant finds it.
 """
 
 import os
@@ -17,6 +18,7 @@ _RUN_S = 300
 
 class PlantedBug(NamedTuple):
     name: str
+    profile: str
     seed: int
     invariant: str
 
@@ -28,7 +30,7 @@ class PlantedBug(NamedTuple):
 def planted_bugs() -> list[PlantedBug]:
     _, *lines = (_PLANTED / "table.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
-    return [PlantedBug(name, int(seed), invariant) for name, seed, invariant in rows]
+    return [PlantedBug(name, profile, int(seed), invariant) for name, profile, seed, invariant in rows]
 
 
 def patches() -> set[str]:
@@ -50,10 +52,11 @@ def plant(bug: PlantedBug, directory: Path) -> Path:
     return sources
 
 
-def simulate(sources: Path, seeds: str) -> str:
-    """What `riverlog-sim` says of these seeds with these sources."""
+def simulate(sources: Path, profile: str, seeds: str) -> str:
+    """What `riverlog-sim` says of these seeds with these sources, up to the first that fails."""
     environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "riverlog.testing.simulation", "run", "--seeds", seeds, "--quick"]
+    command += ["--profile", profile, "--first"]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=_RUN_S
     )

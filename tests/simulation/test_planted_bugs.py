@@ -14,7 +14,7 @@ def test_a_planted_bug_is_found_by_its_invariant(bug: PlantedBug, tmp_path: Path
     """In its seed; where the broker has changed since that was noted, in one of the next."""
     sources = plant(bug, tmp_path)
     found = f"BROKEN {bug.invariant}: "
-    said = simulate(sources, str(bug.seed))
+    said = simulate(sources, bug.profile, str(bug.seed))
     if found not in said:
-        said = simulate(sources, f"{bug.seed + 1}-{bug.seed + _MORE_SEEDS}")
+        said = simulate(sources, bug.profile, f"{bug.seed + 1}-{bug.seed + _MORE_SEEDS}")
     assert found in said, said

@@ -8,11 +8,14 @@ the process only, so everything written stays. Failures are injected by `fail` a
 the same crash.
 """
 
+import builtins
 import errno
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Literal
+from weakref import WeakSet
 
 from riverlog.model.disk import DirectoryLock, DiskFile, ReadableBuffer
 from riverlog.testing.disk_contents import Directory, Inode, Losses
@@ -44,6 +47,11 @@ class SimulatedDisk:
         """The files that are counted in `_used_bytes`; None when names have changed since."""
         self.losses = Losses()
         self.cold_reads = 0
+        self.failed: Counter[int] = Counter()
+        """Operations that have failed, by errno."""
+        self.named: Counter[str] = Counter()
+        """Names that were made, by what stands behind the last dot."""
+        self._open: WeakSet[SimulatedFile] = WeakSet()
 
     def fail(self, operation: Operation, error: int = errno.EIO, *, after: int = 0) -> None:
         """Let the operation fail with an errno, once, after it has succeeded `after` times more."""
@@ -114,7 +122,13 @@ class SimulatedDisk:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
             inode = Inode(modified_ms=self._now_ms())
             self._change_names(_parent(path), {_name(path): inode})
-        return SimulatedFile(self, path, inode, self._boot)
+        file = SimulatedFile(self, path, inode, self._boot)
+        self._open.add(file)
+        return file
+
+    def open_files(self) -> builtins.list[str]:
+        """Those that the process has neither closed nor let go of, by their paths."""
+        return sorted(file.path for file in self._open if self.is_current(file.boot))
 
     def read(self, path: str) -> bytes:
         self.step("read")
@@ -191,6 +205,7 @@ class SimulatedDisk:
             self._failures[operation] = (after - 1, error)
             return
         del self._failures[operation]
+        self.failed[error] += 1
         raise OSError(error, os.strerror(error))
 
     def count_change(self) -> None:
@@ -203,6 +218,7 @@ class SimulatedDisk:
         if self.power_off_after is not None and self.operations >= self.power_off_after:
             raise PowerOff
         self._directory(directory).change(names)
+        self.named.update(name.rpartition(".")[2] for name, made in names.items() if made is not None)
         self._named = None
         self.count_change()
 
@@ -241,14 +257,17 @@ class SimulatedDisk:
     def now_ms(self) -> int:
         return self._now_ms()
 
+    def closed(self, file: "SimulatedFile") -> None:
+        self._open.discard(file)
+
 
 class SimulatedFile:
     """An open file; useless after `kill` or `crash`, as a descriptor of a dead process is."""
 
-    __slots__ = ("_boot", "_disk", "_inode", "_path")
+    __slots__ = ("__weakref__", "_disk", "_inode", "_path", "boot")
 
     def __init__(self, disk: SimulatedDisk, path: str, inode: Inode, boot: int) -> None:
-        self._disk, self._path, self._inode, self._boot = disk, path, inode, boot
+        self._disk, self._path, self._inode, self.boot = disk, path, inode, boot
 
     @property
     def path(self) -> str:
@@ -284,6 +303,7 @@ class SimulatedFile:
         disk, whole = self._disk, bytes(data)
         taken = whole[: disk.room_for(self._inode, position, len(whole))]
         if whole and not taken:
+            disk.failed[errno.ENOSPC] += 1
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         if disk.short_writes is not None and len(taken) > 1:
             taken = taken[: disk.short_writes.randint(1, len(taken))]
@@ -308,10 +328,10 @@ class SimulatedFile:
         self._disk.count_change()
 
     def close(self) -> None:
-        """Nothing is held that could be given back."""
+        self._disk.closed(self)
 
     def _step(self, operation: Operation) -> None:
-        if not self._disk.is_current(self._boot):
+        if not self._disk.is_current(self.boot):
             raise OSError(errno.EBADF, "the process that opened this file has ended", self._path)
         self._disk.step(operation)
 

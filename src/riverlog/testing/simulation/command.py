@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--trace", type=Path, metavar="FILE", help="write what happens, line by line")
     running.add_argument("-j", "--jobs", type=int, default=1, help="processes, for --seeds")
     running.add_argument("--quick", action="store_true", help="do not fail for what never happened")
+    running.add_argument("--first", action="store_true", help="stop at the first seed that fails")
     shrinking = commands.add_parser("shrink", help="make the case of a failing seed small, as JSON")
     shrinking.add_argument("--seed", type=int, required=True)
     shrinking.add_argument("--tries", type=int, default=300, help="runs at most (300)")
@@ -87,7 +88,7 @@ def _run_many(given: argparse.Namespace) -> int:
             sys.stdout.write(f"{_line(outcome)}\nrepeat it with: {_repeat(given, outcome)}\n")
             sys.stdout.flush()
 
-    summary = run_seeds(given.seeds, given.profile, given.jobs, tell)
+    summary = run_seeds(given.seeds, given.profile, given.jobs, tell, stops_early=given.first)
     sys.stdout.write(report(summary))
     missing = [] if given.quick else summary.never_happened(given.profile)
     if missing:

@@ -1,9 +1,12 @@
 """What a run has come across, counted, so that a profile in which something never happens is noticed."""
 
+import errno
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
+from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
@@ -24,6 +27,14 @@ MUST_HAPPEN: Final = (
     "records deleted",
     "topics deleted",
     "rebalances cut off",
+    "operations failed by EIO",
+    "writes refused by a full disk",
+    "segments begun",
+    "segments cleaned",
+    "duplicates refused",
+    "stale commits refused",
+    "transactional offsets found",
+    *(f"ends while a transaction is {each}" for each in ("ongoing", "prepare_commit", "prepare_abort")),
 )
 """Besides every fault that the profile draws."""
 
@@ -35,6 +46,12 @@ MUST_HAPPEN_IN_A_CLUSTER: Final = (
     "partition states not answered",
 )
 
+
+_OPEN: Final = (
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT,
+)
 
 MUST_HAPPEN_WITH_REPLICAS: Final = (
     "partition states written too late",
@@ -54,9 +71,23 @@ class Coverage:
     ) -> None:
         self._world, self._nodes, self._ensemble = world, nodes, ensemble
         self._faults: Counter[str] = Counter()
+        self._ends: Counter[str] = Counter()
+        for node in nodes:
+            node.on_ending = partial(self._note_end, node.on_ending)
 
     def note_fault(self, fault: Mapping[str, Any]) -> None:
         self._faults[f"fault {fault['fault']}"] += 1
+
+    def _note_end(self, others: Callable[[SimulatedNode], None], node: SimulatedNode) -> None:
+        """Its process ends; by itself or not."""
+        others(node)
+        parts = node.node
+        if parts is None:
+            return
+        runtime = parts.coordinators.transactions.coordinator._runtime
+        states = {each.state for hosted in runtime._hosted.values() for each in hosted.shard}
+        for state in sorted(states & set(_OPEN)):
+            self._ends[f"ends while a transaction is {state.name.lower()}"] += 1
 
     def check_quiet(self) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14)."""
@@ -67,7 +98,7 @@ class Coverage:
     def totals(self) -> "Counter[str]":
         counts = self._world.counts
         losses = [node.disk.losses for node in self._nodes]
-        totals = Counter(self._faults)
+        totals = self._faults + self._ends
         if self._ensemble is not None:
             totals["sessions expired"] = self._ensemble.expired
             totals["partitions without a leader"] = counts["no leader"]
@@ -92,6 +123,13 @@ class Coverage:
                 + counts["consumer member committed an offset"],
                 "records deleted": counts["admin deleted records"],
                 "topics deleted": counts["admin deleted a topic"],
+                "operations failed by EIO": sum(node.disk.failed[errno.EIO] for node in self._nodes),
+                "writes refused by a full disk": sum(node.disk.failed[errno.ENOSPC] for node in self._nodes),
+                "segments begun": sum(node.disk.named["log"] for node in self._nodes),
+                "segments cleaned": sum(node.disk.named["cleaned"] for node in self._nodes),
+                "duplicates refused": counts["produce of a duplicate"],
+                "stale commits refused": counts["stale commits refused"],
+                "transactional offsets found": counts["transaction found its offset"],
                 "starts": sum(node.starts for node in self._nodes),
                 "rebalances cut off": counts["classic member disconnected"],
             }

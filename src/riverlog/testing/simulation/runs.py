@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
-from riverlog.model.internal_topics import OFFSETS_TOPIC
+from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records.compression import Codec
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
@@ -20,7 +20,7 @@ from riverlog.testing.simulation.checks.ledger import PartitionLedger
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.consumers import Consumer, ConsumerPlan
 from riverlog.testing.simulation.clients.members import ClassicMember, ConsumerMember, Member
-from riverlog.testing.simulation.clients.offsets import CommittedOffsets
+from riverlog.testing.simulation.clients.offsets import CommittedOffsets, TransactionalOffsets
 from riverlog.testing.simulation.clients.ownership import Ownership
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
@@ -80,6 +80,7 @@ class Run:
         self.coverage = Coverage(world, self.nodes, self.ensemble)
         self.all_clients: list[SimulatedClient] = []
         self._offsets, self._ownership = CommittedOffsets(), Ownership()
+        self._transactional_offsets: dict[str, TransactionalOffsets] = {}
         self._undoing: dict[int, Callable[[], None]] = {}
         self._undo_count = 0
         self._wanted_down: set[str] = set()
@@ -93,9 +94,14 @@ class Run:
 
     def _on_cut(self, ledger: PartitionLedger) -> None:
         """Of several replicas the last ones with all that was committed are lost."""
-        if ledger.topic == OFFSETS_TOPIC and self.ensemble is not None:
-            self._offsets.forget()
+        if self.ensemble is not None and ledger.topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+            self._forget_offsets()
             self._note_log_life()
+
+    def _forget_offsets(self) -> None:
+        self._offsets.forget()
+        for offsets in self._transactional_offsets.values():
+            offsets.forget()
 
     def _add_node(self, index: int) -> SimulatedNode:
         if self.ensemble is None:
@@ -254,7 +260,7 @@ class Run:
                 self.world.observers[node.name].forget_disk()
         else:
             if not is_on_disk:
-                self._offsets.forget()
+                self._forget_offsets()
             self._note_log_life()
 
     def _note_log_life(self) -> None:
@@ -293,8 +299,10 @@ class Run:
                 )
             case "transactor":
                 producing = ProducerPlan(topic, TOPICS[topic], pause_s=pause_s * 2)
-                transactions = TransactorPlan(plan["name"], is_newer=plan["is_newer"], group="transactions")
-                return Transactor(around, producing, transactions)
+                name = plan["name"]
+                transactions = TransactorPlan(name, is_newer=plan["is_newer"], group=f"group of {name}")
+                offsets = self._transactional_offsets.setdefault(name, TransactionalOffsets())
+                return Transactor(around, producing, transactions, offsets)
             case "classic" | "member":
                 make = ClassicMember if plan["kind"] == "classic" else ConsumerMember
                 member = make(

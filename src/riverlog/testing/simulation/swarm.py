@@ -63,12 +63,20 @@ def run_seed(seed: int, profile: str = "standard") -> Outcome:
 
 
 def run_seeds(
-    seeds: Iterable[int], profile: str, jobs: int, on_outcome: Callable[[Outcome], None]
+    seeds: Iterable[int],
+    profile: str,
+    jobs: int,
+    on_outcome: Callable[[Outcome], None],
+    *,
+    stops_early: bool = False,
 ) -> Summary:
+    """All of them, or up to the first that fails."""
     summary = Summary()
     for outcome in _outcomes([(seed, profile) for seed in seeds], jobs):
         summary.add(outcome)
         on_outcome(outcome)
+        if stops_early and outcome.violation is not None:
+            break
     return summary
 
 

@@ -8,13 +8,15 @@ since compaction writes their batches anew.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.records.batch import BatchHeader, crc_is_valid, walk
 from riverlog.records.builder import ControlType
 from riverlog.records.record import records_of
 from riverlog.testing.simulation.violations import Violation
+
+_NOT_LONG_AGO: Final = 50
 
 
 class CommittedBatch(NamedTuple):
@@ -177,6 +179,14 @@ class Ledger:
             if any(each.base_offset == offset and each.header.crc == crc for each in ledger.lost):
                 return
         raise Violation("I1", f"{topic}-{index}: offset {offset} was acknowledged and is not committed")
+
+    def find(self, topic: str, index: int, crc: int) -> int | None:
+        """Where a batch stands that was committed not long ago."""
+        for ledger in self.named(topic, index):
+            for batch in ledger.batches[-_NOT_LONG_AGO:]:
+                if batch.header.crc == crc:
+                    return batch.base_offset
+        return None
 
     def check_written(self, topic: str, index: int, offset: int, crc: int) -> None:
         """A producer was told that one replica has its batch, which may go with that replica (I1, I17)."""

@@ -3,6 +3,8 @@
 Looked at in the moment between its last callback and the end of its process.
 """
 
+import gc
+
 from riverlog.testing.simulation.loop import VirtualLoop
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
@@ -20,3 +22,8 @@ def check_left_over(loop: VirtualLoop, node: SimulatedNode, parts: ObservedNode)
         if waiting:
             what = f"after the broker has stopped {waiting} wait for {partition.topic_partition}"
             raise Violation("I18", what)
+    if node.disk.open_files():
+        gc.collect()  # An error that somebody has caught may hold a file until its traceback is collected.
+    files = node.disk.open_files()
+    if files:
+        raise Violation("I18", f"after the broker has stopped these files are open: {files}")

@@ -1,8 +1,9 @@
 """Members of groups: of classic ones, which share out partitions among themselves, and of KIP-848's.
 
 A classic member joins, syncs and sends heartbeats; the leader gives each partition to one member, in the
-order of their ids. Both commit offsets for what they own and ask for them again. Whatever the coordinator
-says is wrong makes a member begin anew.
+order of their ids. Both commit offsets for what they own and ask for them again, and now and then, as a
+member that was away for a while, commit under an epoch that is over. Whatever the coordinator says is wrong
+makes a member begin anew.
 """
 
 from typing import Any
@@ -30,6 +31,7 @@ _GROUP_KEY = 0
 _SESSION_MS = 6000
 _REBALANCE_MS = 4000
 _LEAVE_CHANCE = 0.02
+_STALE_CHANCE = 0.1
 _LEAVING = -1
 
 
@@ -53,6 +55,10 @@ class Member(Committing):
         self._is_found = False
         self.log_life = 0
         """Counts the power cuts, which may take generations back."""
+        self._present: tuple[int, int] | None = None
+        """Life, and generation or member epoch, that this member was told last."""
+        self._passed: tuple[int, int] | None = None
+        """Those before, under the same member id."""
 
     async def operate(self) -> None:
         await self.pause(self._pause_s)
@@ -78,14 +84,36 @@ class Member(Committing):
             self._routes.go_to(reply.coordinators[0].host, reply.coordinators[0].port)
         self._is_found = not code
 
-    async def _use(self, owned: list[int], epoch: int) -> int:
-        """Commit for one of the partitions that are owned, and look at another."""
-        code = 0
+    def _enter(self, life: int, epoch: int, whose: str = "") -> None:
+        """The coordinator has told of an epoch, of the group or of the member `whose`."""
+        if self._present != (life, epoch):
+            self._passed, self._present = self._present, (life, epoch)
+        self._ownership.told(self.group, life, epoch, whose)
+
+    def _forget_member(self) -> None:
+        self._member_id, self._present, self._passed = "", None, None
+
+    async def _use(self, owned: list[int], epoch: int, whose: str = "") -> int:
+        """Commit for one of the partitions that are owned, and look at another. Epochs are of the group, or
+        of the member `whose`."""
+        code, life = 0, self.log_life
         if owned:
-            code = await self.commit(self._chance.choice(owned), self._member_id, epoch)
+            newest = self._ownership.newest(self.group, life, whose)
+            code = await self.commit(self._chance.choice(owned), self._member_id, epoch, newest)
+        if self._passed is not None and self._chance.random() < _STALE_CHANCE:
+            await self._claim_what_is_over(owned, whose)
         if self._chance.random() < 0.3:
             await self.check_committed(self._chance.randrange(self.partitions))
         return code
+
+    async def _claim_what_is_over(self, owned: list[int], whose: str) -> None:
+        assert self._passed is not None
+        life, epoch = self._passed
+        if life == self.log_life:
+            index = self._chance.choice(owned) if owned else 0
+            newest = self._ownership.newest(self.group, life, whose)
+            if await self.commit(index, self._member_id, epoch, newest):
+                self._counts["stale commits refused"] += 1
 
 
 class ClassicMember(Member):
@@ -132,6 +160,7 @@ class ClassicMember(Member):
         await self._sync(reply)
 
     async def _sync(self, joined: Any) -> None:
+        life = self.log_life
         reply = await self.ask(
             ApiKey.SYNC_GROUP,
             3,
@@ -153,10 +182,9 @@ class ClassicMember(Member):
         else:
             self._owned = []
         self._generation = joined.generation_id
-        self._ownership.assigned(
-            self.group, self.log_life, joined.generation_id, self._member_id, self._owned
-        )
-        self.done("synced", generation=joined.generation_id, owned=self._owned)
+        self._enter(life, self._generation)
+        self._ownership.assigned(self.group, life, self._generation, self._member_id, self._owned)
+        self.done("synced", generation=self._generation, owned=self._owned)
 
     def _shared_out(self, joined: Any) -> list[SyncGroupRequestAssignment]:
         ids = sorted(each.member_id for each in joined.members)
@@ -195,7 +223,8 @@ class ClassicMember(Member):
         reply = await self.ask(
             ApiKey.LEAVE_GROUP, 3, LeaveGroupRequest(group_id=self.group, members=[member])
         )
-        self._generation, self._owned, self._member_id = None, [], ""
+        self._generation, self._owned = None, []
+        self._forget_member()
         if not reply.error_code:
             self.done("left")
 
@@ -203,7 +232,7 @@ class ClassicMember(Member):
         self.refused(self.kind, code)
         self._generation, self._owned = None, []
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
-            self._member_id = ""
+            self._forget_member()
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             self._is_found = False
 
@@ -225,12 +254,12 @@ class ConsumerMember(Member):
         if not await self._beat(self._epoch):
             return
         owned = [index for indexes in self._owned.values() for index in indexes]
-        code = await self._use(owned, self._epoch)
+        code = await self._use(owned, self._epoch, self._member_id)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._begin_anew()
 
     async def _beat(self, epoch: int) -> bool:
-        is_joining = epoch == 0
+        is_joining, life = epoch == 0, self.log_life
         if is_joining and not self._member_id:
             self._member_id = f"{self.name}-{self._chance.getrandbits(32):08x}"
         owned = [
@@ -258,6 +287,7 @@ class ConsumerMember(Member):
                 self._is_found = False
             return False
         self._epoch = reply.member_epoch
+        self._enter(life, self._epoch, self._member_id)
         if reply.assignment is not None:
             self._owned = {each.topic_id: list(each.partitions) for each in reply.assignment.topic_partitions}
             self._is_told = True
@@ -265,4 +295,5 @@ class ConsumerMember(Member):
         return epoch != _LEAVING
 
     def _begin_anew(self) -> None:
-        self._epoch, self._owned, self._member_id = 0, {}, ""
+        self._epoch, self._owned = 0, {}
+        self._forget_member()

@@ -1,4 +1,5 @@
-"""Offsets that a member commits for its group: an acknowledged one never moves back unasked (I13)."""
+"""Offsets that are committed for groups: an acknowledged one never moves back unasked (I13); one that a
+transaction commits counts exactly if the transaction is committed (I14)."""
 
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.wire.apis import ApiKey
@@ -43,6 +44,37 @@ class CommittedOffsets:
         self.losses += 1
 
 
+class TransactionalOffsets:
+    """Of one transactional id, whose group nobody else commits for, over all lives of its producer."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        """Each transaction commits an offset of its own, larger than those before."""
+        self.counts = -1
+        """Of the last transaction that is known to be committed."""
+        self._may_count: set[int] = {-1}
+        """Of those whose commit was asked for, and from before a power cut."""
+        self.losses = 0
+
+    def ask_to_commit(self, offset: int) -> None:
+        self._may_count.add(offset)
+
+    def committed(self, offset: int) -> None:
+        self.counts = max(self.counts, offset)
+
+    def forget(self) -> None:
+        """A power cut took what was not synced, also that a transaction was aborted."""
+        self._may_count.update(range(self.last + 1))
+        self.counts = -1
+        self.losses += 1
+
+    def why_not(self, told: int, least: int) -> str | None:
+        """`least` counted when the question was sent."""
+        if told not in self._may_count:
+            return f"{told} counts, of a transaction that nobody asked to commit"
+        return f"{told} counts, {least} was committed" if told < least else None
+
+
 class Committing(SimulatedClient):
     """A member that commits offsets and asks for them."""
 
@@ -51,8 +83,9 @@ class Committing(SimulatedClient):
         self.group, self.topic = group, topic
         self._offsets = offsets
 
-    async def commit(self, index: int, member_id: str, epoch: int) -> int:
-        """The error code. Offsets of one partition only ever rise, whoever commits them."""
+    async def commit(self, index: int, member_id: str, epoch: int, newest: int = -1) -> int:
+        """The error code. Offsets of one partition only ever rise, whoever commits them. `newest` is the
+        newest epoch that somebody has been told of: a claim of an older one must be refused (I12)."""
         offset, losses = self._offsets.next(self.group, self.topic, index), self._offsets.losses
         piece = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
         reply = await self.ask(
@@ -68,6 +101,9 @@ class Committing(SimulatedClient):
         code = int(reply.topics[0].partitions[0].error_code)
         if code:
             self.refused("commit offset", code)
+        elif epoch < newest and losses == self._offsets.losses:
+            told = f"a commit of {epoch} is let through, {newest} has begun"
+            raise self.violated("I12", f"{self.group} {self.topic}-{index}: {told}")
         else:
             if losses == self._offsets.losses:  # Else the answer may be older than the power cut.
                 self._offsets.acknowledge(self.group, self.topic, index, offset)

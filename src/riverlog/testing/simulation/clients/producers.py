@@ -64,6 +64,8 @@ class Sending:
     data: bytes
     crc: int
     is_sent_again: bool = False
+    stood_at: int | None = None
+    """Where it was committed when it was sent again."""
 
 
 class Producer(SimulatedClient):
@@ -192,6 +194,7 @@ class Producer(SimulatedClient):
         if self.plan.is_idempotent and self._producer is not None:
             for each in failed:
                 each.is_sent_again = True
+                each.stood_at = self._ledger.find(self.plan.topic, each.partition, each.crc)
             self._unanswered = others + failed
         if failed and connection.is_closed:
             raise Disconnected("during a produce")
@@ -215,6 +218,7 @@ class Producer(SimulatedClient):
             self.done("acknowledged", at=at, offset=answer.base_offset, again=sending.is_sent_again)
             if sending.is_sent_again:
                 self._counts["produce acknowledged again"] += 1
+                self._counts["produce of a duplicate"] += sending.stood_at == answer.base_offset
             return False
         if code == ErrorCode.UNKNOWN_SERVER_ERROR:
             raise self.violated("I6", "a produce was answered with UNKNOWN_SERVER_ERROR")

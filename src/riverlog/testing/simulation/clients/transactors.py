@@ -3,6 +3,7 @@
 It speaks one of two dialects: the older one adds partitions and offsets to the transaction before it writes
 to them, the newer one (KIP-890) leaves that to the broker and gets another epoch with every end. An end
 without an answer is asked again; whatever makes it unsure of its transaction makes it begin with a new epoch.
+The group is its own, so that it knows which offset is to be told of it (I14).
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from riverlog.model.errors import ErrorCode
 from riverlog.testing.simulation.clients.connection import Disconnected
+from riverlog.testing.simulation.clients.offsets import TransactionalOffsets
 from riverlog.testing.simulation.clients.process import ELSEWHERE, Surroundings
 from riverlog.testing.simulation.clients.producers import TRY_AGAIN, Producer, ProducerPlan
 from riverlog.wire.apis import ApiKey
@@ -18,6 +20,11 @@ from riverlog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnReque
 from riverlog.wire.messages.end_txn import EndTxnRequest
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
+from riverlog.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from riverlog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -27,6 +34,7 @@ from riverlog.wire.messages.txn_offset_commit import (
 _TRANSACTION_KEY = 1
 _GROUP_KEY = 0
 _TRIES = 20
+_LOOK_CHANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +56,18 @@ class _GiveUpError(Exception):
 class Transactor(Producer):
     kind = "transaction"
 
-    def __init__(self, around: Surroundings, plan: ProducerPlan, transactions: TransactorPlan) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        plan: ProducerPlan,
+        transactions: TransactorPlan,
+        offsets: TransactionalOffsets | None = None,
+    ) -> None:
         super().__init__(around, plan)
         self.transactions = transactions
-        self._offset = 0
+        self._offsets = offsets or TransactionalOffsets()
+        self._offset: int | None = None
+        """What the open transaction has committed for the group."""
 
     async def operate(self) -> None:
         await self.pause(self.plan.pause_s)
@@ -59,6 +75,8 @@ class Transactor(Producer):
             if self._producer is None:
                 await self._begin_anew()
             await self._transaction()
+            if self.transactions.group is not None and self._chance.random() < _LOOK_CHANCE:
+                await self._look_at_offset(self.transactions.group)
         except _GiveUpError:
             self._producer = None
             await self.pause(0.1)
@@ -90,7 +108,7 @@ class Transactor(Producer):
         raise _GiveUpError
 
     async def _transaction(self) -> None:
-        chance = self._chance
+        chance, self._offset = self._chance, None
         indexes = [
             chance.randrange(self.plan.partitions)
             for _ in range(chance.randint(1, self.transactions.batches_max))
@@ -157,8 +175,8 @@ class Transactor(Producer):
             )
             await self._insist("add offsets", ApiKey.ADD_OFFSETS_TO_TXN, 3, request)
         await self._find(group, _GROUP_KEY)
-        self._offset += 1
-        piece = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=self._offset)
+        offset = self._offsets.last = self._offsets.last + 1
+        piece = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         commit = TxnOffsetCommitRequest(
             transactional_id=self.transactions.transactional_id,
             group_id=group,
@@ -173,7 +191,26 @@ class Transactor(Producer):
             commit,
             lambda reply: reply.topics[0].partitions[0].error_code,
         )
-        self.done("added offsets", offset=self._offset)
+        self._offset = offset
+        self.done("added offsets", offset=offset)
+
+    async def _look_at_offset(self, group: str) -> None:
+        await self._find(group, _GROUP_KEY)
+        least = self._offsets.counts
+        topics = [OffsetFetchRequestTopics(name=self.plan.topic, partition_indexes=[0])]
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=True
+        )
+        reply = await self.ask(ApiKey.OFFSET_FETCH, 8, request)
+        [found] = reply.groups
+        [answer] = found.topics[0].partitions if not found.error_code else [found]
+        if answer.error_code:
+            self.refused("fetch transactional offset", answer.error_code)
+            return
+        why = self._offsets.why_not(answer.committed_offset, min(least, self._offsets.counts))
+        if why is not None:
+            raise self.violated("I14", f"{group} {self.plan.topic}-0: {why}")
+        self.done("found its offset", offset=answer.committed_offset)
 
     async def _end(self, *, commit: bool) -> None:
         await self._go_to_coordinator()
@@ -185,10 +222,15 @@ class Transactor(Producer):
             committed=commit,
         )
         version = 5 if self.transactions.is_newer else 3
+        offset, losses = self._offset, self._offsets.losses
+        if commit and offset is not None:
+            self._offsets.ask_to_commit(offset)
         reply = await self._insist("end transaction", ApiKey.END_TXN, version, request)
         if self.transactions.is_newer:
             self._producer = (reply.producer_id, reply.producer_epoch)
             self._sequences.clear()
+        if commit and offset is not None and losses == self._offsets.losses:
+            self._offsets.committed(offset)
         self.done("committed" if commit else "aborted", id=producer_id, epoch=epoch)
 
     @property
