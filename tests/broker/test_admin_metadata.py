@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from riverlog.broker.shared.cluster_view import ClusterView
-from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
+from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
@@ -350,7 +350,7 @@ def test_partitions_without_a_reachable_leader_say_so() -> None:
 
     def seen(leader: NodeId | None, version: int) -> tuple[ErrorCode, int, list[int], list[int]]:
         partition = PartitionImage((one, two, three), (one, two), leader, LeaderEpoch(0), 0)
-        view = ClusterView(image, "OUTER").partition(partition, version)
+        view = ClusterView(image, "OUTER").partition(TopicImage("t", UUID(int=1), (partition,)), 0, version)
         return view.error, view.leader_id, view.replicas, view.offline
 
     everyone = [1, 2, 3]

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.parse import combine, from_mapping
+from riverlog.model.disk import Disk
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.node import Node
@@ -48,6 +49,8 @@ class ClusterNode:
         self.node_id = NodeId(node_id)
         self.directory = directory
         self.settings = settings
+        self.disk: Disk | None = None
+        """One that fails on request; the real one by default."""
         self.boot_id = "first start"
         """Of its machine; another one after a power cut."""
         self._ensemble = cluster.ensemble
@@ -86,6 +89,7 @@ class ClusterNode:
         assert self._node is None
         node = PartedNode(
             combine([from_mapping(self.settings, "test")]),
+            disk=self.disk,
             open_store=self._open_store,
             boot_id=lambda: self.boot_id,
         )
@@ -120,7 +124,7 @@ class NodeCluster:
         self._directory = directory
         self._settings = settings
 
-    async def add(self, node_id: int, **settings: str) -> ClusterNode:
+    async def add(self, node_id: int, disk: Disk | None = None, **settings: str) -> ClusterNode:
         """Start one more broker; in names of settings an underscore stands for a dot."""
         directory = f"{self._directory}/broker-{node_id}"
         given = {
@@ -136,6 +140,7 @@ class NodeCluster:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         broker = self.brokers[node_id] = ClusterNode(self, node_id, directory, given)
+        broker.disk = disk
         await broker.start()
         return broker
 

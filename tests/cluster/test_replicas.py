@@ -53,15 +53,16 @@ async def leader_of(cluster: NodeCluster, index: int = 0) -> ClusterNode:
     return next(broker for broker in cluster.alive if leads(broker))
 
 
-async def write(broker: ClusterNode, *values: bytes, index: int = 0, acks: int = -1) -> list[ErrorCode]:
+async def write(
+    broker: ClusterNode, *values: bytes, index: int = 0, acks: int = -1, topic: str = TOPIC
+) -> list[ErrorCode]:
     """One batch for each value, one after the other; with the answers."""
     answers = []
     for value in values:
         records = memoryview(bytearray(build_batch([(1, None, value, ())])))
-        topic = TopicProduceData(
-            name=TOPIC, partition_data=[PartitionProduceData(index=index, records=records)]
-        )
-        request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[topic])
+        data = [PartitionProduceData(index=index, records=records)]
+        written = TopicProduceData(name=topic, partition_data=data)
+        request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[written])
         response = await broker.ask(request, ProduceResponse, 12)
         answers.append(ErrorCode.of(response.responses[0].partition_responses[0].error_code))
     return answers

@@ -31,7 +31,8 @@ def decide_election(
     partition = image.partition(topic, index)
     if partition is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{index}.")
-    leads = partition.leader is not None and partition.leader in image.brokers
+    leadership = leadership.at(image.topics[topic].topic_id, index)
+    leads = partition.leader is not None and partition.leader in leadership.brokers
     rules = leadership.rules(topic)
     if kind is Election.UNCLEAN:
         if leads:
@@ -57,7 +58,8 @@ def decide_rebalance(image: ClusterImage, leadership: Leadership) -> list[NewSta
         for topic in image.topics.values()
         for index, partition in enumerate(topic.partitions)
         if partition.leader != partition.replicas[0] and partition.partition_epoch >= 0
-        if (node := leadership.preferred_state(partition, leadership.rules(topic.name))) is not None
+        for here in [leadership.at(topic.topic_id, index)]
+        if (node := here.preferred_state(partition, leadership.rules(topic.name))) is not None
     )
     return list(islice(states, REBALANCED_AT_ONCE_MAX))
 

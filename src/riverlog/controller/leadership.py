@@ -5,13 +5,15 @@ back since is elected again under the next leader epoch, so that it never leads 
 that are gone or about to go leave an ISR that has other members; the last one stays in it, since it may come
 back with all that is committed. The leader comes from the ISR, then from the eligible leader replicas
 (KIP-966), then it is the last one known, then, where the topic allows that, any replica that is alive; else
-there is none. The state that a half-made topic lacks is made here as well.
+there is none. A broker whose directory of a partition has failed counts as gone there. The state that a
+half-made topic lacks is made here as well.
 
 A node that has its store to itself is the only broker there can be: it leads as it did before a restart.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from riverlog.controller.assignments import Replicas
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
@@ -48,6 +50,14 @@ class Leadership(NamedTuple):
     is_alone: bool = False
     rules: Callable[[str], ElectionRules] = lambda topic: DEFAULT_RULES
     """Of a topic, by its name."""
+
+    def at(self, topic_id: UUID, index: int) -> "Leadership":
+        """For one partition: where its directory has failed, a broker is as good as gone."""
+        key = (topic_id, index)
+        if not any(each.offline and key in each.offline for each in self.brokers.values()):
+            return self
+        able = {node_id: each for node_id, each in self.brokers.items() if key not in each.offline}
+        return self._replace(brokers=able)
 
     def first_state(self, replicas: Replicas) -> PartitionNode:
         """Of a partition that is new: its first replica that is alive leads those that are."""
@@ -149,22 +159,30 @@ def decide_states(image: ClusterImage, leadership: Leadership, topics: Iterable[
     """The states to be written, of these topics as far as there are such."""
     for name in topics:
         topic = image.topics.get(name)
-        for index, partition in enumerate(topic.partitions if topic is not None else ()):
+        if topic is None:
+            continue
+        for index, partition in enumerate(topic.partitions):
+            here = leadership.at(topic.topic_id, index)
             if partition.partition_epoch < 0:
-                yield NewState(name, index, None, leadership.first_state(partition.replicas))
-            elif leadership.is_settled(partition):
+                yield NewState(name, index, None, here.first_state(partition.replicas))
+            elif here.is_settled(partition):
                 continue
-            elif (node := leadership.next_state(partition, leadership.rules(name))) is not None:
+            elif (node := here.next_state(partition, leadership.rules(name))) is not None:
                 yield NewState(name, index, partition.partition_epoch, node)
 
 
 def leads_what_others_could(image: ClusterImage, node_id: NodeId) -> bool:
     """Whether a broker that is about to go leads partitions that the controller will give to others."""
-    staying = {each.node_id for each in image.brokers.values() if not each.is_shutting_down} - {node_id}
+    staying = [
+        each for each in image.brokers.values() if not each.is_shutting_down and each.node_id != node_id
+    ]
     return any(
-        partition.leader == node_id and not staying.isdisjoint((*partition.isr, *partition.elr))
+        each.node_id in partition.isr or each.node_id in partition.elr
         for topic in image.topics.values()
-        for partition in topic.partitions
+        for index, partition in enumerate(topic.partitions)
+        if partition.leader == node_id
+        for each in staying
+        if (topic.topic_id, index) not in each.offline
     )
 
 

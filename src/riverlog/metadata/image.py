@@ -27,6 +27,10 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
+PartitionKey = tuple[UUID, int]
+"""Topic id and number: a topic that was made anew under its name is another one."""
+
+
 class ConfigResource(NamedTuple):
     type: ResourceType
     name: str
@@ -68,6 +72,10 @@ class BrokerImage(NamedTuple):
     host: str | None = None
     """The machine it runs on; None where nobody knows."""
     is_shutting_down: bool = False
+    offline: frozenset[PartitionKey] = frozenset()
+    """Partitions that it has replicas of and cannot serve, because their directory has failed."""
+    registration_version: int = 0
+    """Rises with what it tells of itself under one epoch: that it is about to go, that a directory failed."""
 
 
 NO_CONFIG: Mapping[str, str] = {}

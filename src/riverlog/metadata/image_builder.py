@@ -196,7 +196,9 @@ class ImageBuilder:
             registered.rack,
             node.created if registered.epoch is None else registered.epoch,
             registered.host,
-            is_shutting_down=node.version > 0,
+            registered.is_shutting_down,
+            frozenset((topic, index) for topic, indexes in registered.offline.items() for index in indexes),
+            node.version,
         )
         self._brokers.put(node_id, broker)
 

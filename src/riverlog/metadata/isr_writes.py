@@ -1,13 +1,14 @@
 """The write with which a leader changes the ISR of its partition: one step with everything that it rests on.
 
 It is refused unless the state is the one that was decided on, this broker is registered as it was when it was
-elected, and each replica that comes in is registered as its fetches say and not about to leave (KIP-841,
-KIP-903). So neither a leader that was followed by another can change the ISR, nor a process that has ended be
-taken into it. An answer that is lost is read again until it is known.
+elected, and each replica that comes in is registered as its fetches say and has told nothing new of itself
+(KIP-841, KIP-903), as that it is about to leave or that its disk has failed. So neither a leader that was
+followed by another can change the ISR, nor a process that has ended be taken into it. An answer that is lost
+is read again until it is known.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from riverlog.metadata import layout
@@ -37,6 +38,8 @@ class IsrWrite(NamedTuple):
     joining: Sequence[tuple[NodeId, int]]
     """Who comes in, with the broker epoch that its fetches carry."""
     min_isr: int
+    told: Mapping[NodeId, int] = {}
+    """The version of the registration of each that comes in, as it was decided on; 0 where it is not here."""
 
 
 def operations_of(write: IsrWrite) -> list[Operation]:
@@ -49,7 +52,7 @@ def operations_of(write: IsrWrite) -> list[Operation]:
         Check(layout.registration(image.leader), image.leader_broker_epoch),
         Check(layout.broker(image.leader)),
         *(Check(layout.registration(node_id), epoch) for node_id, epoch in write.joining),
-        *(Check(layout.broker(node_id), 0) for node_id, _ in write.joining),
+        *(Check(layout.broker(node_id), write.told.get(node_id, 0)) for node_id, _ in write.joining),
         Set(path, data, image.partition_epoch),
     ]
 

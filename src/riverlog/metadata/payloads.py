@@ -24,6 +24,9 @@ def parse_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
+NOTHING_OFFLINE: Mapping[UUID, tuple[int, ...]] = {}
+
+
 class TopicNode(NamedTuple):
     topic_id: UUID
     replicas: tuple[tuple[NodeId, ...], ...]
@@ -51,6 +54,9 @@ class BrokerNode(NamedTuple):
     """Rises with each registration. None where Apache Kafka has written it."""
     host: str | None = None
     """The machine it runs on."""
+    is_shutting_down: bool = False
+    offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
+    """Partitions whose directory has failed there, by topic id, ascending."""
 
 
 class RegistrationNode(NamedTuple):
@@ -157,19 +163,26 @@ def encode_broker(node: BrokerNode, timestamp_ms: int) -> bytes:
     if node.rack is not None:
         fields["rack"] = node.rack
     if node.epoch is not None:
-        fields["riverlog"] = {"epoch": node.epoch, "host": node.host}
+        ours = fields["riverlog"] = {"epoch": node.epoch, "host": node.host}
+        if node.is_shutting_down:
+            ours["shutting_down"] = True
+        if node.offline:
+            ours["offline"] = {uuid_text(topic): list(indexes) for topic, indexes in node.offline.items()}
     return _encode(fields)
 
 
 def decode_broker(path: str, data: bytes) -> BrokerNode:
     fields = _decode(path, data)
     try:
+        ours = fields.get("riverlog", {})
         return BrokerNode(
             dict(_endpoint(text) for text in fields["endpoints"]),
             dict(fields.get("listener_security_protocol_map", {})),
             fields.get("rack"),
-            fields.get("riverlog", {}).get("epoch"),
-            fields.get("riverlog", {}).get("host"),
+            ours.get("epoch"),
+            ours.get("host"),
+            ours.get("shutting_down", False),
+            {parse_uuid(topic): tuple(indexes) for topic, indexes in ours.get("offline", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(path, error) from error

@@ -6,16 +6,19 @@ that this release cannot be in, `broker_epoch` is None. Not here: what a registr
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
+from uuid import UUID
 
-from riverlog.metadata import layout
+from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import BrokerIdInUseError, FormatError
 from riverlog.model.metadata_store import (
+    BadVersionError,
+    Delete,
     MetadataStore,
     SessionState,
     Set,
@@ -52,6 +55,7 @@ class Registrar:
         self._epoch: int | None = None
         self._last_epoch: int | None = None
         self._restart = restart
+        self._is_shutting_down = False
         self._changed = asyncio.Event()
         self._watching: list[Watching] = []
         self._task: asyncio.Task[None] | None = None
@@ -90,9 +94,37 @@ class Registrar:
 
     async def announce_shutdown(self) -> None:
         """Tell the others that this broker is about to go. Best effort: they also see when it has gone."""
+        self._is_shutting_down = True
+        try:
+            await self._tell_of_me()
+        except BadVersionError:  # It has just told something else of itself.
+            await self._tell_of_me()
+
+    def announce_offline(self, partitions: Mapping[UUID, tuple[int, ...]]) -> None:
+        """Have the others told, as soon as the store can be, that these are in directories which have failed;
+        all there are, also those that were told of before."""
+        self._me = self._me._replace(offline=partitions)
+        self._changed.set()
+
+    async def leave(self) -> None:
+        """End the registration: this broker serves nothing any more. Best effort: it also ends with the
+        session."""
+        await self.close()
+        self._epoch = None
         node = await self._store.get(self._path)
         if node is not None and node.is_mine:
-            await self._store.multi([Set(self._path, node.data, node.version)])
+            await self._store.multi([Delete(self._path, node.version)])
+
+    async def _tell_of_me(self) -> None:
+        """Have the registration say what is so."""
+        node = await self._store.get(self._path)
+        if node is None or not node.is_mine:
+            return
+        told = payloads.decode_broker(self._path, node.data)
+        wanted = told._replace(is_shutting_down=self._is_shutting_down, offline=self._me.offline)
+        if wanted != told:
+            data = payloads.encode_broker(wanted, self._wall_ms())
+            await self._store.multi([Set(self._path, data, node.version)])
 
     async def _keep(self) -> None:
         while True:
@@ -128,6 +160,8 @@ class Registrar:
                     last_epoch=self._last_epoch,
                     restart=self._restart if self._last_epoch is None else None,
                 )
+                if isinstance(outcome, int):
+                    await self._tell_of_me()
             except StoreError as error:
                 if self._task is None and _is_unwritable(error):
                     raise  # Nobody is served yet, and whoever starts it can free the disk.

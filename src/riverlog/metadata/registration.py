@@ -16,7 +16,7 @@ from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.outcomes import write_multi
-from riverlog.metadata.payloads import BrokerNode, RegistrationNode
+from riverlog.metadata.payloads import NOTHING_OFFLINE, BrokerNode, RegistrationNode
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
@@ -52,6 +52,8 @@ class Registrant(NamedTuple):
     directories: tuple[UUID, ...]
     has_unusable: bool = False
     """There are more directories, which could not be opened."""
+    offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
+    """Partitions that are in a directory which has failed."""
 
     @property
     def registration(self) -> RegistrationNode:
@@ -126,7 +128,7 @@ async def _write(
     ]
     if alive is not None:
         operations.append(Delete(layout.broker(me.node_id), alive.version))
-    node = BrokerNode(me.endpoints, me.security, me.rack, epoch, me.host)
+    node = BrokerNode(me.endpoints, me.security, me.rack, epoch, me.host, offline=me.offline)
     announcement = Create(layout.broker(me.node_id), payloads.encode_broker(node, now_ms), ephemeral=True)
     await write_multi(store, [*operations, announcement], proof=announcement)
 

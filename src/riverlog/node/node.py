@@ -52,6 +52,7 @@ from riverlog.model.network import Address, Network
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties, Duty
+from riverlog.node.failed_directories import FailedDirectories, by_topic
 from riverlog.node.first_look import check_is_ours, imported_cluster_id
 from riverlog.node.followed_leaders import following_of
 from riverlog.node.listeners import Listeners
@@ -135,6 +136,8 @@ class Node:
         self._listeners: Listeners | None = None
         self._registrar: Registrar | None = None
         self._following: Following | None = None
+        self.has_failed = asyncio.Event()
+        """Set when no data directory is left, and the broker has left its cluster: it is to be stopped."""
 
     @property
     def addresses(self) -> Mapping[str, Address]:
@@ -257,6 +260,7 @@ class Node:
         coordinators.start(has_open_transactions, was_switched_off=was_switched_off)
         if not self._is_metadata_own:
             self._start_following(replicas, directories)
+            self._watch_directories(replicas, directories)
         self._start_duties(directories)
         self._start_cleaner(directories)
 
@@ -403,6 +407,7 @@ class Node:
             self._boot_id(),
             tuple(each.meta.directory_id for each in directories.online),
             directories.has_unusable,
+            {} if self._is_metadata_own else by_topic(directories.offline()),
         )
         registrar = Registrar(
             store,
@@ -447,6 +452,12 @@ class Node:
         self._stack.push_async_callback(following.close)
         follower.subscribe(following.apply)
         following.start(follower.image)
+
+    def _watch_directories(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
+        assert self._registrar is not None
+        failed = FailedDirectories(directories, replicas, self._registrar, self.has_failed.set)
+        self._stack.push_async_callback(failed.close)
+        failed.start()
 
     async def _hand_over(self) -> None:
         """The others see that this broker is about to go, if the store is there to tell them. It serves until

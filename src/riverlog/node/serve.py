@@ -12,6 +12,7 @@ import sys
 
 from riverlog import __version__
 from riverlog.model.config.settings import Settings
+from riverlog.model.errors import StorageError
 from riverlog.node.broker_number import with_broker_number
 from riverlog.node.descriptors import raise_limit
 from riverlog.node.event_loop import run_on_loop
@@ -53,11 +54,20 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         )
         sys.stdout.write(f"riverlog ready on {next(iter(node.addresses.values()))}\n")
         sys.stdout.flush()
-        await stopped.wait()
+        await _first_of(stopped, node.has_failed)
         _logger.info("stopping")
     finally:
-        await node.stop()
+        await node.stop(clean=not node.has_failed.is_set())
+    if node.has_failed.is_set():
+        raise StorageError("All data directories have failed. Check the disks, then start the broker again.")
     _logger.info("stopped")
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(each.wait()) for each in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 async def _start_unless(stopped: asyncio.Event, settings: Settings) -> Node | None:

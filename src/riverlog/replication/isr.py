@@ -7,12 +7,12 @@ leader's epoch, unless it would fall out again at once: one that cannot keep up 
 every fetch. Not here: writing it down (`isr_keeper`), and what is committed by it (`watermark`).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from riverlog.model.ids import NodeId
 from riverlog.replication.follower_states import FollowerState, FollowerStates
 from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.standing import Standing
 
 
 class IsrRules(NamedTuple):
@@ -61,12 +61,13 @@ def may_come_in(state: FollowerState, bounds: LogBounds, rules: IsrRules) -> boo
 def decide_isr(
     in_sync: InSyncReplicas,
     followers: FollowerStates,
-    standing: Standing,
+    may_join: Callable[[NodeId, int], bool],
     bounds: LogBounds,
     now_s: float,
     rules: IsrRules,
 ) -> IsrChange | None:
-    """The ISR as it should be; None when that is what it is. The leader is always in it."""
+    """The ISR as it should be; None when that is what it is. The leader is always in it. `may_join`: whether
+    a replica that has enough, under this broker epoch, may be counted on."""
     leaving: list[NodeId] = []
     joining: list[tuple[NodeId, int]] = []
     for each in in_sync.replicas:
@@ -78,7 +79,7 @@ def decide_isr(
                 leaving.append(each)
         elif may_come_in(state, bounds, rules) and not is_lagging(state, bounds, now_s, rules):
             epoch = state.broker_epoch
-            if epoch is not None and standing.may_join(each, epoch):
+            if epoch is not None and may_join(each, epoch):
                 joining.append((each, epoch))
     if not leaving and not joining:
         return None

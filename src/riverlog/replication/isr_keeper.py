@@ -100,7 +100,9 @@ class IsrKeeper:
             return
         partition.propose_isr(change)
         min_isr = partition.log.config.min_insync_replicas
-        write = IsrWrite(partition.topic_partition, image, change.isr, change.joining, min_isr)
+        brokers = self._replicas.standing.brokers
+        told = {node_id: brokers[node_id].registration_version for node_id, _ in change.joining}
+        write = IsrWrite(partition.topic_partition, image, change.isr, change.joining, min_isr, told)
         self._writing[partition] = asyncio.create_task(
             self._carry_out(partition, change, write), name=f"ISR of {partition.topic_partition}"
         )

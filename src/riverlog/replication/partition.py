@@ -352,7 +352,11 @@ class Partition(RoleHolder):
         log = self.log
         bounds = LogBounds(log.state.epochs.latest_start, log.high_watermark, log.log_end_offset)
         self._followers.look(self._in_sync, now_s, bounds.log_end)
-        return decide_isr(self._in_sync, self._followers, self._standing, bounds, now_s, rules)
+        return decide_isr(self._in_sync, self._followers, self._may_join, bounds, now_s, rules)
+
+    def _may_join(self, node_id: NodeId, broker_epoch: int) -> bool:
+        key = self.topic_id, self.topic_partition.partition
+        return self._standing.may_join(node_id, broker_epoch, key)
 
     def propose_isr(self, change: IsrChange) -> None:
         """A change is under way: who comes in by it counts from here on, who leaves counts still."""

@@ -9,7 +9,7 @@ that of a deleted topic.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Protocol
@@ -77,6 +77,8 @@ class ReplicaSet:
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._idle = IdleReaders()
+        self._failed: set[TopicPartition] = set()
+        """In directories that have failed; opened or not."""
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -124,6 +126,20 @@ class ReplicaSet:
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
         self._idle.disturb_all()
+
+    def fail(self, partitions: Iterable[tuple[TopicPartition, UUID]]) -> None:
+        """The directory of these has failed: nothing of them is served until the next start."""
+        for topic_partition, topic_id in partitions:
+            self._failed.add(topic_partition)
+            partition = self._partitions.get(topic_partition)
+            image = self._image.partition(*topic_partition)
+            if partition is None or image is None:
+                self._idle.disturb(topic_partition)
+            elif partition.topic_id == topic_id:
+                partition.take_role(self._failed_role(image))
+
+    def has_failed(self, topic: str, index: int) -> bool:
+        return (topic, index) in self._failed
 
     def apply(self, delta: ImageDelta) -> None:
         """Take over a new image."""
@@ -185,6 +201,8 @@ class ReplicaSet:
         if isinstance(image, ErrorCode):
             return image
         topic_partition = TopicPartition(topic, index)
+        if topic_partition in self._failed:
+            return self._failed_role(image).error
         topic_id = self._image.topics[topic].topic_id
         try:
             log = self._logs.open_log(topic_partition, topic_id)
@@ -212,6 +230,12 @@ class ReplicaSet:
             return Leader(image.leader_epoch)
         return Follower(image.leader_epoch, None)
 
+    def _failed_role(self, image: PartitionImage) -> Offline:
+        """Clients go to the leader, where that is another broker by now."""
+        is_led_elsewhere = image.leader is not None and image.leader != self.node_id
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_led_elsewhere else ErrorCode.KAFKA_STORAGE_ERROR
+        return Offline(image.leader_epoch, error)
+
     def _is_elected(self, image: PartitionImage) -> bool:
         """Whether this broker became the leader since it is registered as it is now."""
         me = self._image.brokers.get(self.node_id)
@@ -236,6 +260,8 @@ class ReplicaSet:
         partition = self._partitions.get((topic, index))
         if partition is None:
             self._idle.disturb(TopicPartition(topic, index))
+        elif (topic, index) in self._failed:
+            partition.take_role(self._failed_role(after))
         elif not isinstance(partition.role, Offline):
             partition.take_role(self._role(after), self._in_sync(after))
 
@@ -246,6 +272,7 @@ class ReplicaSet:
         partition = self._partitions.pop((topic, index), None)
         if partition is not None:
             partition.take_role(Offline(image.leader_epoch, error))
+        self._failed.discard(TopicPartition(topic, index))
         self._logs.delete_log(TopicPartition(topic, index))
         self._idle.disturb(TopicPartition(topic, index))
 

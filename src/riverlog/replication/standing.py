@@ -6,7 +6,7 @@ Follows the image; `ReplicaSet` keeps it. Not here: what a partition makes of it
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from riverlog.metadata.image import BrokerImage
+from riverlog.metadata.image import BrokerImage, PartitionKey
 from riverlog.model.ids import NodeId
 
 
@@ -42,8 +42,13 @@ class Standing:
         known = self.brokers.get(node_id)
         return known is not None and broker_epoch >= known.epoch
 
-    def may_join(self, node_id: NodeId, broker_epoch: int) -> bool:
-        """Whether a broker that fetches under this epoch may come into an ISR: not one that is leaving, or
-        that has been followed by another process."""
+    def may_join(self, node_id: NodeId, broker_epoch: int, partition: PartitionKey) -> bool:
+        """Whether a broker that fetches under this epoch may come into an ISR: not one that is leaving, that
+        has been followed by another process, or whose disk has failed."""
         known = self.brokers.get(node_id)
-        return known is not None and broker_epoch == known.epoch and not known.is_shutting_down
+        return (
+            known is not None
+            and broker_epoch == known.epoch
+            and not known.is_shutting_down
+            and partition not in known.offline
+        )

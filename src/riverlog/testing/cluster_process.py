@@ -51,6 +51,11 @@ class ClusterProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return None if self._process is None else self._process.poll()
+
     def start(self) -> None:
         """Return when requests are taken. Raises `RiverlogError` with what it said if it cannot start."""
         self._errors = self._errors or tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`

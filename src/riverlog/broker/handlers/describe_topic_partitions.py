@@ -105,7 +105,7 @@ def _described(topic: TopicImage, indexes: range, view: ClusterView) -> Describe
     )
     for index in indexes:
         partition = topic.partitions[index]
-        error, leader_id, replicas, isr, offline = view.partition(partition, _NEWEST_METADATA)
+        error, leader_id, replicas, isr, offline = view.partition(topic, index, _NEWEST_METADATA)
         answer.partitions.append(
             DescribeTopicPartitionsResponsePartition(
                 error_code=error,

@@ -155,7 +155,7 @@ def _by_id(wanted: Iterable[UUID], view: ClusterView, version: int) -> list[Meta
 def _known(topic: TopicImage, view: ClusterView, version: int) -> MetadataResponseTopic:
     partitions: list[MetadataResponsePartition] = []
     for index, partition in enumerate(topic.partitions):
-        error, leader_id, replicas, isr, offline = view.partition(partition, version)
+        error, leader_id, replicas, isr, offline = view.partition(topic, index, version)
         partitions.append(
             MetadataResponsePartition(
                 error_code=error,

@@ -7,7 +7,7 @@ the connection closes; in every case it stops waiting at all of them. Not here: 
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply
 from riverlog.broker.exchange.turn import LoopTurn
@@ -16,6 +16,8 @@ from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower
 from riverlog.replication.waiting import PendingAck
 from riverlog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+
+_OF_A_FAILED_DISK: Final = frozenset({ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 
 class Unacknowledged(NamedTuple):
@@ -76,4 +78,7 @@ def _error(pending: PendingAck, partition: Partition) -> ErrorCode | None:
         return None if partition.has_enough_replicas else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     if isinstance(partition.role, Follower):
         return ErrorCode.REQUEST_TIMED_OUT
-    return partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR
+    error = partition.refusal() or ErrorCode.KAFKA_STORAGE_ERROR
+    # A disk has failed. Another replica may have the records already, and lead with them.
+    may_be_elsewhere = error in _OF_A_FAILED_DISK and not partition.in_sync.is_sole
+    return ErrorCode.REQUEST_TIMED_OUT if may_be_elsewhere else error

@@ -3,10 +3,10 @@
 Shared by the handlers that describe brokers and partitions. Pure: from an image to plain values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
+from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, PartitionKey, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address
@@ -29,6 +29,11 @@ class ClusterView:
             if (address := broker.endpoints.get(listener_name)) is not None
         }
         self._seen: dict[PartitionImage, DescribedPartition] = {}
+        self._failed: dict[PartitionKey, set[NodeId]] = {}
+        """Who has lost the directory of a partition, and serves others."""
+        for node_id, broker in image.brokers.items():
+            for key in broker.offline:
+                self._failed.setdefault(key, set()).add(node_id)
 
     def brokers(self) -> list[tuple[BrokerImage, Address]]:
         return [(self.image.brokers[node_id], address) for node_id, address in self.reachable.items()]
@@ -38,18 +43,26 @@ class ClusterView:
         controller = self.image.controller_id
         return -1 if controller is None or controller not in self.image.brokers else controller
 
-    def partition(self, partition: PartitionImage, version: int) -> DescribedPartition:
+    def partition(self, topic: TopicImage, index: int, version: int) -> DescribedPartition:
         """`version` is that of a Metadata request: what is out of reach is told differently by age."""
+        partition = topic.partitions[index]
+        failed = self._failed.get((topic.topic_id, index)) if self._failed else None
+        if failed is not None:
+            return self._describe(partition, version, failed)
         view = self._seen.get(partition)
         if view is None:
             view = self._seen[partition] = self._describe(partition, version)
         return view
 
-    def _describe(self, partition: PartitionImage, version: int) -> DescribedPartition:
+    def _describe(
+        self, partition: PartitionImage, version: int, failed: Collection[NodeId] = ()
+    ) -> DescribedPartition:
         leader = partition.leader
         replicas = self._shown(partition.replicas, version)
         isr = self._shown(partition.isr, version)
-        offline: list[int] = [node_id for node_id in partition.replicas if node_id not in self.reachable]
+        offline: list[int] = [
+            node_id for node_id in partition.replicas if node_id not in self.reachable or node_id in failed
+        ]
         if leader is not None and leader in self.reachable:
             is_short = len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr)
             error = ErrorCode.REPLICA_NOT_AVAILABLE if is_short else ErrorCode.NONE

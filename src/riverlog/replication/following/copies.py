@@ -37,6 +37,8 @@ class Copies:
 
     def position_of(self, followed: Followed) -> "Position | asyncio.Future[None] | Outcome":
         """Where its log ends; or a wait until all of it is on disk, after which to look again."""
+        if self._replicas.has_failed(followed.topic, followed.index):
+            return Outcome.OUT
         partition = self._replicas.find(followed.topic, followed.index)
         if partition is ErrorCode.KAFKA_STORAGE_ERROR:
             return Outcome.FAILED

@@ -6,7 +6,7 @@ one thread that this object owns; the logs themselves are touched on the event l
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 from uuid import UUID
@@ -105,6 +105,24 @@ class DataDirectories:
         directory = self.directory_of(topic_partition)
         assert directory is not None
         return directory.look_inside(topic_partition)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there are directories that cannot be used, opened or not."""
+        return bool(self._unusable) or len(self.online) < len(self._directories)
+
+    def on_failure(self, listener: Callable[[], None]) -> None:
+        """Have it called whenever a directory fails, from whichever thread finds out."""
+        for directory in self._directories:
+            directory.health.on_failure(lambda reason: listener())
+
+    def offline(self) -> Iterator[tuple[TopicPartition, UUID]]:
+        """What belongs here and is in a directory that has failed, or may be."""
+        for partition, topic_id in self._hosted():
+            directory = self.directory_of(partition)
+            is_failed = directory is not None and not directory.is_online
+            if is_failed or (directory is None and (partition, topic_id) in self._missing):
+                yield partition, topic_id
 
     def note_missing(self) -> None:
         """Call once, before anything is opened: a partition that is in none of the directories may be in one
