@@ -65,3 +65,20 @@ def test_without_a_session_acks_all_goes_on_and_acks_1_does_not() -> None:
         assert log_of(leader).high_watermark == 2
 
     run(scenario)
+
+
+def test_acknowledgements_by_all_replicas_go_on_while_no_broker_has_a_session() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster)
+        leader = await leader_of(cluster)
+        assert await write(leader, b"a") == [ErrorCode.NONE]
+        for broker in cluster.alive:
+            broker.session.lose_sight()
+        # Each of them has been fetched by followers that are registered nowhere by now.
+        assert await write(leader, *[b"b"] * 5) == [ErrorCode.NONE] * 5
+        for broker in cluster.alive:
+            broker.session.expire()
+        await cluster.until_all_see(lambda image: len(image.brokers) == 3 and len(state_of(cluster).isr) == 3)
+        assert await write(await leader_of(cluster), b"c") == [ErrorCode.NONE]
+
+    run(scenario)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -43,9 +44,15 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
+class Served(Protocol):
+    """A broker, or a cluster of them."""
+
+    bootstrap_servers: str
+
+
 @dataclass(slots=True)
 class Run:
-    server: Server
+    server: Served
     directory: Path
     chance: Seeded
     producers: list[Worker] = field(default_factory=list)
@@ -114,6 +121,7 @@ class Run:
         return False
 
     def crash_broker(self) -> bool:
+        assert isinstance(self.server, Server)
         self.server.restart()
         self.done["crashes of the broker"] += 1
         return True
@@ -174,7 +182,7 @@ def test_no_anomaly_in_many_records_while_everything_crashes(tmp_path: Path, cha
             run.producers[-1].tell(finish=True)
             run.producers[-1].wait_for("closed")
             reads = read_all(server.bootstrap_servers, TOPIC, PARTITIONS)
-            run.wait_for_groups(_ends(reads))
+            run.wait_for_groups(ends_of(reads))
             for member in run.leaving:
                 member.finish()
         finally:
@@ -184,8 +192,8 @@ def test_no_anomaly_in_many_records_while_everything_crashes(tmp_path: Path, cha
     events = load(journals(tmp_path))
     anomalies = check([*events, *as_one_reader(reads)])
     assert not anomalies, describe(anomalies)
-    _assert_groups_have_read_all(events, reads)
-    acknowledged = _acknowledged(events)
+    assert_groups_have_read_all(events, reads)
+    acknowledged = acknowledged_in(events)
     assert acknowledged >= RECORDS
     report(
         "mixed run",
@@ -198,12 +206,12 @@ def test_no_anomaly_in_many_records_while_everything_crashes(tmp_path: Path, cha
     )
 
 
-def _ends(reads: list[Read]) -> dict[Place, int]:
+def ends_of(reads: list[Read]) -> dict[Place, int]:
     """Behind the last record of each partition."""
     return {read.place: read.offset + 1 for read in reads}
 
 
-def _acknowledged(events: list[Event]) -> int:
+def acknowledged_in(events: list[Event]) -> int:
     committed = {
         event.transaction for event in events if isinstance(event, Ended) and event.outcome is Outcome.OK
     }
@@ -214,7 +222,7 @@ def _acknowledged(events: list[Event]) -> int:
     )
 
 
-def _assert_groups_have_read_all(events: list[Event], reads: list[Read]) -> None:
+def assert_groups_have_read_all(events: list[Event], reads: list[Read]) -> None:
     everything = {(read.place, read.offset) for read in reads}
     for group in SETTINGS:
         found = {

@@ -65,6 +65,12 @@ class Registrar:
         """Under which this broker is registered now, as far as it knows."""
         return self._epoch
 
+    @property
+    def last_epoch(self) -> int | None:
+        """Under which this broker was registered last, and under which the others know it as long as they
+        have not heard that its session has ended."""
+        return self._last_epoch
+
     async def start(self) -> None:
         """Raises `BrokerIdInUseError` when another process has the number for longer than a session that has
         ended would."""

@@ -444,7 +444,7 @@ class Node:
             replicas,
             self._network,
             lambda: follower.image,
-            broker_epoch=lambda: registrar.broker_epoch,
+            broker_epoch=lambda: registrar.last_epoch,
             write_checkpoints=directories.write_checkpoints,
             chance=self._random.random,
             metrics=self.metrics,

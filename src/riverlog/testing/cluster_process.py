@@ -22,7 +22,7 @@ class ClusterProcess:
     def __init__(self, node_id: int, directory: str, settings: dict[str, object]) -> None:
         """`directory` is that of the cluster. The brokers share their metadata, if nothing else is set."""
         self.node_id = node_id
-        self._data_dir = f"{directory}/broker-{node_id}"
+        self.data_dir = f"{directory}/broker-{node_id}"
         self.settings = {name: setting_text(value) for name, value in settings.items()}
         self.settings["node.id"] = str(node_id)
         if "zookeeper.connect" not in self.settings:
@@ -59,7 +59,7 @@ class ClusterProcess:
     def start(self) -> None:
         """Return when requests are taken. Raises `RiverlogError` with what it said if it cannot start."""
         self._errors = self._errors or tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
-        command = [sys.executable, "-m", "riverlog", "serve", "--data-dir", self._data_dir, "--supervised"]
+        command = [sys.executable, "-m", "riverlog", "serve", "--data-dir", self.data_dir, "--supervised"]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         self._process = subprocess.Popen(
@@ -82,8 +82,12 @@ class ClusterProcess:
         # Not by a seek: the broker writes where the file's position is, which it shares with us.
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode()
 
-    def stop(self) -> None:
+    def stop_process(self) -> None:
+        """Cleanly, and keep what it has told."""
         self._end(signal.SIGTERM)
+
+    def stop(self) -> None:
+        self.stop_process()
         if self._errors is not None:
             self._errors.close()
             self._errors = None

@@ -213,6 +213,11 @@ class SimulatedStore:
         self._ensemble.miss(self.session)
         self._enter(SessionState.SUSPENDED)
 
+    def lose_sight(self) -> None:
+        """Cut off for so long that this side takes the session for lost, as it may be. `expire` ends it."""
+        self.suspend()
+        self._enter(SessionState.LOST)
+
     def resume(self) -> None:
         """Connected again; in a new session when the old one has been given up meanwhile."""
         if not self._ensemble.hear_of(self.session):
