@@ -12,6 +12,7 @@ from riverlog.broker.exchange.delayed import DelayedReply
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.handler import FetchHandler
+from riverlog.broker.fetch.nearest_replica import NearestReplica
 from riverlog.broker.fetch.reads import FetchReader
 from riverlog.broker.fetch.replica_fetches import ReplicaFetches
 from riverlog.broker.fetch.replica_sessions import ReplicaSessions
@@ -33,7 +34,7 @@ from riverlog.wire.messages.fetch import (
     ReplicaState,
 )
 from tests.coordinator.hosting import Cluster, LoopClock
-from tests.replication.replicated import BROKER_EPOCH, SECOND, TOPIC_ID
+from tests.replication.replicated import BROKER_EPOCH, ME, SECOND, TOPIC_ID
 
 LISTENER = "REPLICATION"
 
@@ -42,7 +43,8 @@ class Leader:
     """The fetch handler of a node whose replicas follow images."""
 
     def __init__(self, cluster: Cluster) -> None:
-        turn, metrics, clock = LoopTurn(), InMemoryMetrics(), LoopClock()
+        turn, clock = LoopTurn(), LoopClock()
+        metrics = self.metrics = InMemoryMetrics()
         cold_reader = ColdReader(ThreadPoolExecutor(1))
         ids: Iterator[int] = count(1)
         self.sessions = ReplicaSessions(lambda: next(ids))
@@ -58,7 +60,7 @@ class Leader:
         )
         cluster.follow(self.fetches.apply)
         self.handler = FetchHandler(
-            FetchReader(cluster.replicas),
+            FetchReader(cluster.replicas, NearestReplica(ME, cluster.replicas.standing, clock)),
             FetchSessions(10, now_ms=lambda: 0, random_id=lambda: next(ids)),
             turn,
             cold_reader,

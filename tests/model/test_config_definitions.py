@@ -121,7 +121,12 @@ def test_the_nearest_name_is_found_only_when_it_is_near() -> None:
 
 
 def test_keys_of_followers_say_what_they_do() -> None:
-    for name in ("replica.lag.time.max.ms", "replica.fetch.max.bytes", "replica.fetch.wait.max.ms", "replica.socket.timeout.ms"):
+    for name in (
+        "replica.lag.time.max.ms",
+        "replica.fetch.max.bytes",
+        "replica.fetch.wait.max.ms",
+        "replica.socket.timeout.ms",
+    ):
         assert BROKER_KEYS[name].status is Status.WORKS
     # One event loop copies from all leaders, so that a second fetcher would wait for the first.
     assert BROKER_KEYS["num.replica.fetchers"].status is Status.ACCEPTED

@@ -140,6 +140,24 @@ def test_a_key_that_works_gives_no_warning() -> None:
     assert load(flags=["num.partitions=3", "log.retention.hours=1"]).warnings == ()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rack",
+        "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "org.apache.kafka.common.replica.LeaderSelector",
+        "",
+    ],
+)
+def test_a_selector_of_replicas_is_taken_by_its_name(name: str) -> None:
+    assert combine([from_mapping({"replica.selector.class": name}, "test")]).warnings == ()
+
+
+def test_a_selector_of_replicas_that_is_not_here_is_refused_with_the_one_that_is() -> None:
+    with pytest.raises(ConfigError, match=r"there is no com\.example\.Mine here\. Give it rack"):
+        combine([from_mapping({"replica.selector.class": "com.example.Mine"}, "test")])
+
+
 def test_a_password_is_hidden_from_repr_warnings_and_errors() -> None:
     settings = load(flags=["ssl.key.password=hunter2", "listener.name.x.ssl.key.password=hunter2"])
     assert "hunter2" not in repr(settings)

@@ -8,7 +8,7 @@ watermark. Used from the event loop only.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
@@ -111,6 +111,7 @@ class Partition(RoleHolder):
         self._unread = UnreadBytes()
         self._watchers: dict[PartitionWatcher, None] = {}
         self._note_short_way()
+        self._count_unread()
 
     @property
     def in_sync(self) -> InSyncReplicas:
@@ -139,7 +140,7 @@ class Partition(RoleHolder):
             self.log.state.assign_leader_epoch(role.epoch)
             self.advance()
         else:
-            self._unread.clear()
+            self._count_unread()
             self._producers.give_up()
         if is_new_role:
             self.disturb_readers()
@@ -213,10 +214,19 @@ class Partition(RoleHolder):
     def _is_followed(self) -> bool:
         lease = self._standing.lease
         assert lease is not None
-        since_s = lease.now_s() - lease.timeout_s
-        asked = {said[0] for each in self._watchers if (said := each.asked(self)) and said[1] > since_s}
         others = set(self._in_sync.followers)
-        return bool(others) and others <= asked
+        return bool(others) and others <= self.heard_since(lease.now_s() - lease.timeout_s)
+
+    def heard_since(self, since_s: float) -> set[NodeId]:
+        """The followers that have asked this leader for records since then."""
+        return {said[0] for each in self._watchers if (said := each.asked(self)) and said[1] > since_s}
+
+    def in_sync_with(self, offset: int) -> Iterator[tuple[NodeId, int]]:
+        """The followers in sync whose logs cover the offset, as they have told, with where they end."""
+        for each in self._in_sync.isr:
+            state = self._followers.get(each)
+            if state is not None and state.log_start_offset <= offset <= state.end_offset:
+                yield each, state.end_offset
 
     def append_alone(
         self, data: memoryview, now_ms: int, for_all_replicas: bool
@@ -432,10 +442,16 @@ class Partition(RoleHolder):
             log.cutting.truncate_fully_and_start_at(offset)
         else:
             log.cutting.truncate_to(offset)
-        self._unread.clear()
-        self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
+        self._count_unread()
         self.disturb_readers()
         return True
+
+    def _count_unread(self) -> None:
+        """Anew: whoever waits is told of what is written and not committed when that changes."""
+        log = self.log
+        self._unread.clear()
+        if log.log_end_offset > log.high_watermark:
+            self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
 
     def sync_as_follower(self) -> "asyncio.Future[None] | None":
         """None where all that is stored counts as such; else a wait until it is on disk."""

@@ -51,14 +51,24 @@ class RoleHolder:
         """Why this node does not serve the partition as its leader, to a client that knows this epoch."""
         match self._role:
             case Leader(epoch=epoch):
-                if claimed_epoch is None or claimed_epoch == epoch:
-                    return None
-                if claimed_epoch < epoch:
-                    return ErrorCode.FENCED_LEADER_EPOCH
-                return ErrorCode.UNKNOWN_LEADER_EPOCH
+                return _epoch_refusal(claimed_epoch, epoch)
             case Follower():
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             case Offline(error=error):
                 return error
             case other:
                 assert_never(other)
+
+    def read_refusal(self, claimed_epoch: int | None) -> ErrorCode | None:
+        """Why this node does not let a consumer read what is committed: a follower does, too (KIP-392), as
+        long as there is a leader that tells it what that is."""
+        role = self._role
+        if isinstance(role, Follower) and role.leader is not None:
+            return _epoch_refusal(claimed_epoch, role.epoch)
+        return self.refusal(claimed_epoch)
+
+
+def _epoch_refusal(claimed_epoch: int | None, epoch: LeaderEpoch) -> ErrorCode | None:
+    if claimed_epoch is None or claimed_epoch == epoch:
+        return None
+    return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -10,7 +10,7 @@ Each broker has a thread and an event loop of its own, all share their metadata 
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -83,13 +83,16 @@ class Cluster:
         *,
         processes: bool = False,
         zookeeper: bool | str = False,
+        racks: Sequence[str] = (),
         **settings: object,
     ) -> None:
         """Settings are those of every broker, as for `Broker`. `zookeeper` is for processes: True starts a
         server (Java and PySpark are needed), or the address of one that runs, in which the cluster has a
-        path of its own."""
+        path of its own. `racks` has the rack of each broker."""
         if brokers < 1:
             raise ValueError(f"A cluster has at least one broker, not {brokers}.")
+        if racks and len(racks) != brokers:
+            raise ValueError(f"Give as many racks as there are brokers: {brokers}, not {len(racks)}.")
         if zookeeper and not processes:
             raise ValueError("A cluster with ZooKeeper is one of processes: add processes=True.")
         self._temporary = TemporaryDirectory(self._abandon)
@@ -106,7 +109,12 @@ class Cluster:
             given = {"zookeeper.session.timeout.ms": _SESSION_MS, **given, "zookeeper.connect": ""}
         make = _process if processes else _thread
         self.brokers: dict[int, Member] = {
-            node_id: make(node_id, self._temporary.path, given) for node_id in range(1, brokers + 1)
+            node_id: make(
+                node_id,
+                self._temporary.path,
+                {**given, "broker.rack": racks[node_id - 1]} if racks else given,
+            )
+            for node_id in range(1, brokers + 1)
         }
 
     @property

@@ -14,6 +14,7 @@ from riverlog.broker.dispatch.route import AnyRoute, route
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.handler import FetchHandler
+from riverlog.broker.fetch.nearest_replica import NearestReplica
 from riverlog.broker.fetch.reads import FetchReader
 from riverlog.broker.fetch.replica_fetches import ReplicaFetches
 from riverlog.broker.fetch.sessions import FetchSessions
@@ -81,6 +82,7 @@ from riverlog.coordinator.transactions.markers import MarkerWriter
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
+from riverlog.model.config.requirements import RACK_AWARE_SELECTORS
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
@@ -262,8 +264,9 @@ def _records(parts: Collaborators) -> list[AnyRoute]:
     hints = None if parts.forwarding is None else LeaderHints(lambda: follower.image)
     admitted = ProduceAdmission(parts.transaction_admission, replicas)
     produced = ProduceHandler(replicas, admitted, parts.turn, parts.clock, parts.metrics, hints)
+    nearest = NearestReplica(parts.config.node_id, replicas.standing, parts.clock)
     fetched = FetchHandler(
-        FetchReader(replicas),
+        FetchReader(replicas, nearest if parts.config.replica_selector in RACK_AWARE_SELECTORS else None),
         parts.fetch_sessions,
         parts.turn,
         parts.cold_reader,

@@ -2,8 +2,8 @@
 
 Topics are named up to version 12 and identified by topic id from 13 on. Records leave as slices of files.
 Fetches of followers are answered by `replica_fetches`; one that claims to be a follower and is none is
-refused as by Apache Kafka, and moves no watermark. Left out: reading from the nearest follower (KIP-392), for
-which every reply names no preferred replica.
+refused as by Apache Kafka, and moves no watermark. Since 11 consumers may read from a follower, and a leader
+names the one that is nearest (KIP-392).
 """
 
 import asyncio
@@ -38,6 +38,7 @@ from riverlog.wire.by_hand.fetch_response import FetchRow, encode_single_fetch
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 _READ_COMMITTED = 1
+_FOLLOWER_READS_SINCE = 11
 
 
 class FetchHandler:
@@ -63,6 +64,7 @@ class FetchHandler:
         self._sessions = sessions
         self._fetch_bytes_max = fetch_bytes_max
         self._bytes_out = metrics.counter("riverlog_fetched_bytes_total")
+        self._follower_bytes_out = metrics.counter("riverlog_follower_read_bytes_total")
         self._waiting_count = 0
         metrics.gauge("riverlog_fetch_sessions", lambda: len(sessions))
         metrics.gauge("riverlog_fetches_waiting", lambda: self._waiting_count)
@@ -168,14 +170,21 @@ class FetchHandler:
                 return FetchResponse(error_code=resumed, session_id=NO_SESSION)
             session = resumed
             wanted = list(session.wanted.values())
+        version = context.header.api_version
+        claims_to_be_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         limits = FetchLimits(
             max_bytes=min(request.max_bytes, self._fetch_bytes_max),
             is_read_committed=request.isolation_level == _READ_COMMITTED,
-            claims_to_be_replica=max(request.replica_id, request.replica_state.replica_id) >= 0,
-            tells_leader=context.header.api_version >= 16,
+            claims_to_be_replica=claims_to_be_replica,
+            tells_leader=version >= 16,
+            may_read_follower=version >= _FOLLOWER_READS_SINCE and not claims_to_be_replica,
+            rack=request.rack_id,
+            listener_name=context.listener_name,
         )
         reads = self._reader.read(wanted, limits)
         enough_bytes = min(request.min_bytes, limits.max_bytes)
+        if request.max_wait_ms <= 0:
+            reads.give_up()
         if reads.size_bytes >= enough_bytes or reads.must_answer or request.max_wait_ms <= 0 or not wanted:
             self._warm(reads.cold)  # For the next fetch.
             return self._respond(reads, request, session, context)
@@ -194,6 +203,8 @@ class FetchHandler:
 
         def look(is_over: bool) -> FetchResponse | int:
             reads = self._reader.read(wanted, limits)
+            if is_over:
+                reads.give_up()
             if is_over or reads.size_bytes >= enough_bytes or reads.must_answer:
                 return self._respond(reads, request, session, context)
             self._warm(reads.cold, wait)
@@ -232,6 +243,7 @@ class FetchHandler:
         self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, version: int
     ) -> FetchResponse:
         self._bytes_out.add(reads.size_bytes)
+        self._follower_bytes_out.add(reads.follower_bytes)
         if session is not None:
             news = [read for read in reads.reads if session.note_reply(read.wanted, read.data)]
             return _response(news, session.id if session.wanted else NO_SESSION)

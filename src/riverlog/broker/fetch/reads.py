@@ -1,19 +1,23 @@
 """Reading the partitions of one fetch: in order, within its limits, as slices of files.
 
 The first partition with records gives at least one batch even if that is larger than the limits (KIP-74);
-after it the limits are strict. Nothing is copied and nothing waits here.
+after it the limits are strict. Consumers are served by followers, too (KIP-392): up to what their leader has
+told them is committed. Nothing is copied and nothing waits here.
 """
 
 from typing import NamedTuple
 
+from riverlog.broker.fetch.nearest_replica import NearestReplica
 from riverlog.broker.fetch.sessions import Wanted
 from riverlog.broker.net.cold_reads import is_in_memory
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import NodeId
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.roles import Leader
 from riverlog.storage.log.appends import OffsetOutOfRange
 from riverlog.wire.by_hand.fetch_request import SingleFetch
 from riverlog.wire.by_hand.fetch_response import FetchRow
@@ -37,6 +41,11 @@ class FetchLimits(NamedTuple):
     claims_to_be_replica: bool
     tells_leader: bool
     """Who leads is told to a client that asks the wrong broker, or with an old epoch (KIP-951)."""
+    may_read_follower: bool = False
+    """Whether the client knows that it can be sent from one replica to another."""
+    rack: str = ""
+    """Where the client is, if it says so."""
+    listener_name: str = ""
 
 
 class PartitionRead(NamedTuple):
@@ -48,20 +57,46 @@ class PartitionRead(NamedTuple):
 class FetchReads:
     """What one pass over the partitions has found."""
 
-    __slots__ = ("cold", "must_answer", "reads", "size_bytes")
+    __slots__ = ("_beyond", "cold", "follower_bytes", "must_answer", "reads", "size_bytes")
 
     def __init__(self) -> None:
         self.reads: list[PartitionRead] = []
         self.size_bytes = 0
+        self.follower_bytes = 0
+        """How many of them from partitions that are led elsewhere."""
         self.cold: list[FileSlice] = []
         """Where there are records that have to be read from the disk first."""
         self.must_answer = False
-        """An error or a diverging log: the client must hear of it at once."""
+        """An error, a diverging log, another replica to ask: the client must hear of it at once."""
+        self._beyond: list[PartitionData] = []
+
+    def put(self, read: PartitionRead) -> None:
+        """Take in what was found in a partition that is here."""
+        self.reads.append(read)
+        wanted, data, partition = read
+        assert partition is not None
+        if isinstance(partition.role, Leader) or data.error_code:
+            return
+        if data.records:
+            self.follower_bytes += data.records.length  # type: ignore[union-attr]
+        elif wanted.fetch_offset > data.high_watermark:
+            self._beyond.append(data)
+
+    def give_up(self) -> None:
+        """The time is over. Who asked a follower for what is there, but not known there to be committed, is
+        told so: the leader may know. Up to now it was worth waiting, as a follower hears of it soon."""
+        for data in self._beyond:
+            data.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
+            data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+            data.aborted_transactions = None
+            self.must_answer = True
 
 
 class FetchReader:
-    def __init__(self, replicas: ReplicaSet) -> None:
+    def __init__(self, replicas: ReplicaSet, nearest: NearestReplica | None = None) -> None:
+        """`nearest` where clients are sent to a replica in their rack."""
         self._replicas = replicas
+        self._nearest = nearest
 
     def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
         result, replicas = FetchReads(), self._replicas
@@ -76,12 +111,12 @@ class FetchReader:
             if type(partition) is IdlePartition and partition.log.holds_records_from(each.fetch_offset):
                 partition = replicas.find(*partition.topic_partition)
             if not isinstance(partition, ErrorCode):
-                data = _read_partition(each, partition, limits, result, left=left)
-                result.reads.append(PartitionRead(each, data, partition))
+                data = self._read_partition(each, partition, limits, result, left=left)
+                result.put(PartitionRead(each, data, partition))
             else:
                 data = unreadable(each, partition)
                 unknown.append(PartitionRead(each, data, None))
-            if data.error_code or data.diverging_epoch.end_offset >= 0:
+            if data.error_code or data.diverging_epoch.end_offset >= 0 or data.preferred_read_replica >= 0:
                 result.must_answer = True
             elif data.records:
                 size_bytes = data.records.length  # type: ignore[union-attr]
@@ -96,6 +131,70 @@ class FetchReader:
                 data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
         result.reads += unknown  # Kafka, too, puts them after the others.
         return result
+
+    def _read_partition(
+        self,
+        wanted: Wanted,
+        partition: Partition | IdlePartition,
+        limits: FetchLimits,
+        so_far: FetchReads,
+        *,
+        left: int,
+    ) -> PartitionData:
+        if limits.may_read_follower:
+            refusal = partition.read_refusal(wanted.current_leader_epoch)
+        else:
+            refusal = partition.refusal(wanted.current_leader_epoch)
+        if refusal is None and limits.claims_to_be_replica:
+            # A follower's fetch does not come here, so the claim is false: tell it what Kafka tells a
+            # stranger, and let it move no watermark.
+            known_epoch = wanted.current_leader_epoch is not None
+            refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if refusal is None and min(wanted.max_bytes, left) < 0:
+            refusal = ErrorCode.UNKNOWN_SERVER_ERROR
+        if refusal is not None:
+            return _error(wanted, refusal)
+        state = partition.log.state
+        high_watermark, last_stable_offset = state.high_watermark, state.last_stable_offset
+        end = last_stable_offset if limits.is_read_committed else high_watermark
+        data = PartitionData(
+            partition_index=wanted.index,
+            high_watermark=high_watermark,
+            last_stable_offset=last_stable_offset,
+            log_start_offset=state.log_start_offset,
+            diverging_epoch=_NO_DIVERGENCE,
+            current_leader=_NO_LEADER,
+            snapshot_id=_NO_SNAPSHOT,
+            aborted_transactions=[] if limits.is_read_committed else None,
+            records=b"",
+        )
+        if (preferred := self._preferred(wanted, partition, limits)) is not None:
+            data.preferred_read_replica = preferred
+            return data
+        if wanted.last_fetched_epoch is not None:
+            diverging = divergence(wanted.fetch_offset, wanted.last_fetched_epoch, partition)
+            if isinstance(diverging, ErrorCode):
+                return _error(wanted, diverging)
+            if diverging is not None:
+                epoch, end_offset = diverging
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                return data
+        if wanted.fetch_offset == end:
+            return data
+        if isinstance(partition, IdlePartition):
+            is_at_end = wanted.fetch_offset == state.log_end_offset
+            return data if is_at_end else _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _read_records(data, wanted, partition, end, min(wanted.max_bytes, left), so_far)
+
+    def _preferred(
+        self, wanted: Wanted, partition: Partition | IdlePartition, limits: FetchLimits
+    ) -> NodeId | None:
+        nearest = self._nearest
+        if nearest is None or not limits.rack or not limits.may_read_follower:
+            return None
+        if not isinstance(partition, Partition) or not isinstance(partition.role, Leader):
+            return None
+        return nearest.find(partition, limits.rack, limits.listener_name, wanted.fetch_offset)
 
     def read_single(
         self, request: SingleFetch, bytes_max: int, *, by_id: bool
@@ -141,54 +240,6 @@ class FetchReader:
         except READ_FAILURES:
             return None
         return (index, high_watermark, last_stable_offset, state.log_start_offset), records
-
-
-def _read_partition(
-    wanted: Wanted,
-    partition: Partition | IdlePartition,
-    limits: FetchLimits,
-    so_far: FetchReads,
-    *,
-    left: int,
-) -> PartitionData:
-    refusal = partition.refusal(wanted.current_leader_epoch)
-    if refusal is None and limits.claims_to_be_replica:
-        # A follower's fetch does not come here, so the claim is false: tell it what Kafka tells a stranger,
-        # and let it move no watermark.
-        known_epoch = wanted.current_leader_epoch is not None
-        refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if refusal is None and min(wanted.max_bytes, left) < 0:
-        refusal = ErrorCode.UNKNOWN_SERVER_ERROR
-    if refusal is not None:
-        return _error(wanted, refusal)
-    state = partition.log.state
-    high_watermark, last_stable_offset = state.high_watermark, state.last_stable_offset
-    end = last_stable_offset if limits.is_read_committed else high_watermark
-    data = PartitionData(
-        partition_index=wanted.index,
-        high_watermark=high_watermark,
-        last_stable_offset=last_stable_offset,
-        log_start_offset=state.log_start_offset,
-        diverging_epoch=_NO_DIVERGENCE,
-        current_leader=_NO_LEADER,
-        snapshot_id=_NO_SNAPSHOT,
-        aborted_transactions=[] if limits.is_read_committed else None,
-        records=b"",
-    )
-    if wanted.last_fetched_epoch is not None:
-        diverging = divergence(wanted.fetch_offset, wanted.last_fetched_epoch, partition)
-        if isinstance(diverging, ErrorCode):
-            return _error(wanted, diverging)
-        if diverging is not None:
-            epoch, end_offset = diverging
-            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-            return data
-    if wanted.fetch_offset == end:
-        return data
-    if isinstance(partition, IdlePartition):
-        is_at_end = wanted.fetch_offset == state.log_end_offset
-        return data if is_at_end else _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
-    return _read_records(data, wanted, partition, end, min(wanted.max_bytes, left), so_far)
 
 
 def _read_records(

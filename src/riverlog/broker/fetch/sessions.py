@@ -73,6 +73,7 @@ class Wanted:
         is_news = (
             bool(data.records)
             or data.diverging_epoch.end_offset >= 0
+            or data.preferred_read_replica >= 0
             or self.told_high_watermark != data.high_watermark
             or self.told_log_start != data.log_start_offset
         )

@@ -6,6 +6,7 @@ must exist, keys that may be altered, and settings that contradict each other.
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from riverlog.model.config.definitions import (
     BROKER_KEYS,
@@ -26,6 +27,8 @@ _PER_LISTENER_ONLY = frozenset(
     for name in BROKER_KEYS
     if name.startswith(("ssl.keystore.", "ssl.truststore.")) or name == "ssl.key.password"
 )
+RACK_AWARE_SELECTORS: Final = ("rack", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
+_LEADER_SELECTORS: Final = (None, "", "org.apache.kafka.common.replica.LeaderSelector")
 _LEAST: Mapping[str, int] = {"log.roll.ms": 1, "log.roll.jitter.ms": 0}
 _PER_IP_OVERRIDES = "max.connections.per.ip.overrides"
 _MATCHERS = frozenset(
@@ -120,6 +123,11 @@ def broker_problem(name: str, value: Value) -> str | None:
     """Bounds that Kafka does not keep in the definition of the key; start-up asks for them as well."""
     if name in _LEAST and _number(value) < _LEAST[name]:
         return f"{name} must be greater than or equal to {_LEAST[name]}"
+    if name == "replica.selector.class" and value not in (*RACK_AWARE_SELECTORS, *_LEADER_SELECTORS):
+        return (
+            f"{name}: there is no {value} here. Give it {RACK_AWARE_SELECTORS[0]}, by which consumers read "
+            "from a replica in their rack, or leave it out, by which they read from leaders"
+        )
     if name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours") and value == 0:
         return f"{name} must be unlimited (-1) or, greater than or equal to 1"
     return None

@@ -63,6 +63,8 @@ class ServerConfig:
     fetch_bytes_max: int = 55 * 1024**2
     fetch_session_slots: int = 1000
 
+    replica_selector: str | None = None
+    """By which rule a leader sends consumers to other replicas; None: it does not."""
     replica_lag_max_ms: int = 30_000
     replica_lag_messages_max: int | None = None
     is_lease_strict: bool = True
@@ -142,6 +144,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "fetch_bytes_max": "fetch.max.bytes",
     "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
     "open_files_max": "riverlog.open.files.max",
+    "replica_selector": "replica.selector.class",
     "replica_lag_max_ms": "replica.lag.time.max.ms",
     "replica_lag_messages_max": "riverlog.replica.lag.max.messages",
     "is_lease_strict": "riverlog.lease.strict",

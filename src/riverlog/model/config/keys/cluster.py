@@ -43,8 +43,9 @@ replica.socket.timeout.ms  int  30000  -  high  read-only  works
     Time limit of a follower's requests.
 replica.socket.receive.buffer.bytes  int  65536  -  high  read-only  accepted
     Receive buffer of a follower's sockets.
-replica.selector.class  string  null  -  medium  read-only  accepted
-    Java class that picks the replica a consumer reads from.
+replica.selector.class  string  null  -  medium  read-only  works
+    Which replica a consumer reads from: the leader, or with rack (or org.apache.kafka.common.replica.
+    RackAwareReplicaSelector) one in sync in the rack that the consumer names as client.rack.
 num.replica.alter.log.dirs.threads  int  null  -  high  read-only  accepted
     Threads that move replicas between log directories.
 controller.socket.timeout.ms  int  30000  -  medium  read-only  accepted
