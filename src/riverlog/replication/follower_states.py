@@ -73,13 +73,15 @@ class FollowerStates:
             known is not None and known.broker_epoch is not None and fetch.broker_epoch < known.broker_epoch
         )
 
-    def note(self, fetch: FollowerFetch, now_s: float, log_end: int) -> None:
+    def note(self, fetch: FollowerFetch, now_s: float, log_end: int) -> bool:
         """It has everything below the offset it fetches from. That may be less than before: a follower that
-        has lost its disk begins again."""
+        has lost its disk begins again. Whether its log starts elsewhere than it was known to."""
         state = self._states.get(fetch.node_id)
         if state is None:
             state = self._states[fetch.node_id] = FollowerState(now_s)
+        start = state.log_start_offset
         state.note(fetch, now_s, log_end)
+        return start != state.log_start_offset
 
     def note_caught_up(self, follower: NodeId, at_s: float) -> None:
         """It had everything at that time. A follower that copies many partitions names only those of which it

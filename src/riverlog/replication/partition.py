@@ -328,7 +328,8 @@ class Partition(RoleHolder):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         if fetch.fetch_offset > self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        self._followers.note(fetch, now_s, self.log.log_end_offset)
+        if self._followers.note(fetch, now_s, self.log.log_end_offset):
+            self._tell_watchers()
         self.advance()
         if self._is_candidate(fetch):
             self._standing.ask_for_isr(self)

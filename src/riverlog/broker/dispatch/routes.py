@@ -275,6 +275,8 @@ def _records(parts: Collaborators) -> list[AnyRoute]:
         hints=hints,
         replica_fetches=parts.replica_fetches,
     )
+    deleted = DeleteRecordsHandler(replicas, parts.turn)
+    follower.subscribe(deleted.apply)
     return [
         route(
             ProduceRequest,
@@ -298,7 +300,7 @@ def _records(parts: Collaborators) -> list[AnyRoute]:
             OffsetForLeaderEpochHandler(replicas),
             on_topic(DESCRIBE) + on_cluster(CLUSTER_ACTION),
         ),
-        route(DeleteRecordsRequest, DeleteRecordsHandler(replicas), on_topic(DELETE)),
+        route(DeleteRecordsRequest, deleted, on_topic(DELETE)),
         route(DescribeProducersRequest, DescribeProducersHandler(replicas, follower), on_topic(READ)),
     ]
 
