@@ -2,6 +2,11 @@
 
 from riverlog.controller.topics import NewTopic
 from riverlog.model.errors import ErrorCode
+from riverlog.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from riverlog.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -20,6 +25,7 @@ from riverlog.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from riverlog.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.cluster.nodes import LISTENER, ClusterNode, NodeCluster, run
 from tests.cluster.records import fetch, produce
 
@@ -79,6 +85,38 @@ def test_a_partition_whose_broker_is_away_has_no_leader_for_clients() -> None:
             [reply] = refused.responses[0].partition_responses
             assert (reply.error_code, reply.current_leader.leader_id) == (NOT_LEADER, -1)
             assert refused.node_endpoints == []
+
+    run(scenario)
+
+
+def test_brokers_that_are_away_are_shown_to_those_who_ask_for_fenced_ones() -> None:
+    async def scenario(cluster: NodeCluster) -> None:
+        [first, *_] = cluster.others
+        await cluster.add(7, broker_rack="far")
+        await cluster.until_all_see(lambda image: len(image.brokers) == 4)
+        host, port = cluster[7].node.advertised[LISTENER]
+        await cluster[7].kill()
+        await cluster.until_all_see(lambda image: len(image.brokers) == 3)
+
+        async def brokers(**asked: bool) -> list[DescribeClusterBroker]:
+            told = await first.ask(
+                DescribeClusterRequest(endpoint_type=1, **asked), DescribeClusterResponse, 2
+            )
+            return told.brokers
+
+        assert [(each.broker_id, each.is_fenced) for each in await brokers()] == [
+            (1, False),
+            (2, False),
+            (3, False),
+        ]
+        *alive, fenced = await brokers(include_fenced_brokers=True)
+        assert [each.is_fenced for each in alive] == [False] * 3
+        assert (fenced.broker_id, fenced.is_fenced) == (7, True)
+        assert (fenced.host, fenced.port, fenced.rack) == (host, port, "far")
+        unregistered = await first.ask(UnregisterBrokerRequest(broker_id=7), UnregisterBrokerResponse)
+        assert unregistered.error_code == ErrorCode.NONE
+        await cluster.until_all_see(lambda image: len(image.registered) == 3)
+        assert len(await brokers(include_fenced_brokers=True)) == 3
 
     run(scenario)
 

@@ -88,6 +88,9 @@ class ClusterImage:
     """Rises by one with each change on this node; says nothing about other nodes."""
     controller_id: NodeId | None = None
     brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
+    """Those that have a session."""
+    registered: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
+    """Also those that are away, as they registered last."""
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_names: Mapping[UUID, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)

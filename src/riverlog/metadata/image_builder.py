@@ -22,6 +22,7 @@ Tree = Mapping[str, Versioned]
 
 ROOTS: Final = (
     layout.BROKER_IDS,
+    layout.REGISTRATIONS,
     layout.TOPICS,
     *CONFIG_ROOTS,
     layout.CONTROLLER,
@@ -91,6 +92,7 @@ class ImageBuilder:
         self._controller_id = base.controller_id
         self._features, self._features_epoch = base.features, base.features_epoch
         self._brokers = _CopyOnWrite(base.brokers)
+        self._registered = _CopyOnWrite(base.registered)
         self._topics = _CopyOnWrite(base.topics)
         self._topic_names = _CopyOnWrite(base.topic_names)
         self._configs = _CopyOnWrite(base.configs)
@@ -109,6 +111,7 @@ class ImageBuilder:
             and self._controller_id == base.controller_id
             and self._features_epoch == base.features_epoch
             and self._brokers.now is base.brokers
+            and self._registered.now is base.registered
             and self._topics.now is base.topics
             and self._configs.now is base.configs
         ):
@@ -118,6 +121,7 @@ class ImageBuilder:
             version=base.version + 1,
             controller_id=self._controller_id,
             brokers=self._brokers.now,
+            registered=self._registered.now,
             topics=self._topics.now,
             topic_names=self._topic_names.now,
             configs=self._configs.now,
@@ -165,6 +169,8 @@ class ImageBuilder:
         match root:
             case layout.BROKER_IDS:
                 return {str(node_id) for node_id in self._brokers.now}
+            case layout.REGISTRATIONS:
+                return {str(node_id) for node_id in self._registered.now}
             case layout.TOPICS:
                 return set(self._topics.now)
             case _:
@@ -177,6 +183,8 @@ class ImageBuilder:
         match root:
             case layout.BROKER_IDS:
                 self._apply_broker(path, NodeId(int(name)), node)
+            case layout.REGISTRATIONS:
+                self._apply_registration(path, NodeId(int(name)), node)
             case layout.TOPICS if "/" in name:
                 topic, _, index, _ = name.split("/")
                 self._states.setdefault(topic, {})[int(index)] = node
@@ -201,6 +209,14 @@ class ImageBuilder:
             node.version,
         )
         self._brokers.put(node_id, broker)
+
+    def _apply_registration(self, path: str, node_id: NodeId, node: Versioned | None) -> None:
+        if node is None:
+            self._registered.drop(node_id)
+            return
+        read = payloads.decode_registration(path, node.data)
+        broker = BrokerImage(node_id, read.endpoints, read.rack, node.version, read.host)
+        self._registered.put(node_id, broker)
 
     def _apply_config(self, path: str, resource: ConfigResource, node: Versioned | None) -> None:
         values = payloads.decode_config(path, node.data) if node else {}

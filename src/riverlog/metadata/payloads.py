@@ -73,6 +73,9 @@ class RegistrationNode(NamedTuple):
     """That it can be in one cluster with."""
     features: Mapping[str, int]
     """The highest levels it knows."""
+    endpoints: Mapping[str, Address] = {}
+    """Where it is to be found when it is there, by listener name."""
+    rack: str | None = None
 
 
 def encode_topic(node: TopicNode) -> bytes:
@@ -199,6 +202,8 @@ def encode_registration(node: RegistrationNode) -> bytes:
             "format": node.format,
             "oldest_format": node.oldest_format,
             "features": dict(node.features),
+            "endpoints": [f"{name}://{address}" for name, address in node.endpoints.items()],
+            "rack": node.rack,
         }
     )
 
@@ -214,6 +219,8 @@ def decode_registration(path: str, data: bytes) -> RegistrationNode:
             int(fields["format"]),
             int(fields["oldest_format"]),
             {str(name): int(level) for name, level in fields["features"].items()},
+            dict(_endpoint(text) for text in fields.get("endpoints", ())),
+            fields.get("rack"),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(path, error) from error

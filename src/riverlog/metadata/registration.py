@@ -59,7 +59,15 @@ class Registrant(NamedTuple):
     def registration(self) -> RegistrationNode:
         address = str(next(iter(self.endpoints.values()), ""))
         return RegistrationNode(
-            self.directories, self.boot_id, self.host, address, FORMAT, OLDEST_FORMAT, HIGHEST_LEVELS
+            self.directories,
+            self.boot_id,
+            self.host,
+            address,
+            FORMAT,
+            OLDEST_FORMAT,
+            HIGHEST_LEVELS,
+            self.endpoints,
+            self.rack,
         )
 
 

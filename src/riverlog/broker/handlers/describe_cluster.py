@@ -1,7 +1,7 @@
 """DescribeCluster 0-2: the cluster's id, its controller and its brokers as the asking listener sees them.
 
-Only the endpoint type "brokers" is served here. No broker is ever fenced and still shown, so asking for
-fenced ones (since 2) adds nothing.
+Only the endpoint type "brokers" is served here. Fenced brokers, which are shown since 2 to those who ask for
+them, are those that are registered and have no session.
 """
 
 from typing import Final
@@ -50,6 +50,17 @@ class DescribeClusterHandler:
                 for broker, address in view.brokers()
             ],
         )
+        if request.include_fenced_brokers:
+            response.brokers += [
+                DescribeClusterBroker(
+                    broker_id=broker.node_id,
+                    host=address.host,
+                    port=address.port,
+                    rack=broker.rack,
+                    is_fenced=True,
+                )
+                for broker, address in view.fenced()
+            ]
         if request.include_cluster_authorized_operations:
             response.cluster_authorized_operations = authorized_operations.ON_CLUSTER
         return response

@@ -23,6 +23,7 @@ class DescribedPartition(NamedTuple):
 class ClusterView:
     def __init__(self, image: ClusterImage, listener_name: str) -> None:
         self.image = image
+        self._listener_name = listener_name
         self.reachable = {
             node_id: address
             for node_id, broker in image.brokers.items()
@@ -37,6 +38,14 @@ class ClusterView:
 
     def brokers(self) -> list[tuple[BrokerImage, Address]]:
         return [(self.image.brokers[node_id], address) for node_id, address in self.reachable.items()]
+
+    def fenced(self) -> list[tuple[BrokerImage, Address]]:
+        """Those that are registered, but away: where they were to be found last."""
+        return [
+            (broker, broker.endpoints[self._listener_name])
+            for node_id, broker in self.image.registered.items()
+            if node_id not in self.image.brokers and self._listener_name in broker.endpoints
+        ]
 
     def controller_id(self) -> int:
         """-1 also while the store still names a broker that is gone."""
