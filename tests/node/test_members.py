@@ -29,13 +29,23 @@ def test_numbers_ports_and_directories_are_in_a_row() -> None:
     assert combine([from_mapping(two.overrides | {"listener.security.protocol.map": "IN:PLAINTEXT"}, "x")])
 
 
-def test_port_0_stays_and_the_factors_of_internal_topics_are_1_unless_they_are_set() -> None:
+def test_port_0_stays_and_internal_topics_are_replicated_as_is_set() -> None:
     given = settings(listeners="PLAINTEXT://127.0.0.1:0", offsets_topic_replication_factor=3)
     [_, two] = members(given, 2)
     assert two.overrides["listeners"] == "PLAINTEXT://127.0.0.1:0"
     assert "offsets.topic.replication.factor" not in two.overrides
-    assert two.overrides["transaction.state.log.replication.factor"] == "1"
+    assert two.overrides["transaction.state.log.replication.factor"] == "2"
     assert "advertised.listeners" not in two.overrides
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, 1, 1), (2, 2, 1), (3, 3, 2), (5, 3, 2)])
+def test_internal_topics_have_as_many_replicas_as_fit_but_three_at_most(
+    brokers: int, replicas: int, in_sync: int
+) -> None:
+    overrides = members(settings(), brokers)[-1].overrides
+    assert overrides["offsets.topic.replication.factor"] == str(replicas)
+    assert overrides["transaction.state.log.replication.factor"] == str(replicas)
+    assert overrides["transaction.state.log.min.isr"] == str(in_sync)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,33 @@ def test_stock_clients_produce_consume_and_commit(riverlog_cluster: Cluster) -> 
     assert riverlog_cluster.committed("g") == {("orders", index): 10 for index in range(3)}
 
 
+def replicas_of(cluster: Cluster, topic: str) -> set[int]:
+    """How many replicas its partitions have."""
+    address = address_of(cluster.bootstrap_servers.split(",")[0])
+    with Client(ClientSettings((address,), "test", 5, 5)) as client:
+        return {len(each.replicas) for each in client.topics([topic])[topic].partitions.values()}
+
+
+@pytest.mark.parametrize(
+    "riverlog_cluster", [{"brokers": 2, "replication_factor": 2}, {"brokers": 3}], indirect=True
+)
+def test_topics_have_the_replicas_that_were_asked_for_and_internal_ones_as_many_as_fit(
+    riverlog_cluster: Cluster,
+) -> None:
+    riverlog_cluster.create_topic("plain")
+    riverlog_cluster.create_topic("two", replication_factor=2)
+    brokers = len(riverlog_cluster.brokers)
+    assert replicas_of(riverlog_cluster, "plain") == ({2} if brokers == 2 else {1})
+    assert replicas_of(riverlog_cluster, "two") == {2}
+    assert riverlog_cluster.committed("g") == {}  # Makes the topic.
+    assert replicas_of(riverlog_cluster, "__consumer_offsets") == {brokers}
+
+
+def test_more_replicas_than_brokers_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 to 3 replicas, not 4"):
+        Cluster(3, replication_factor=4)
+
+
 def test_a_topic_is_made_by_a_first_write_at_any_broker(riverlog_cluster: Cluster) -> None:
     riverlog_cluster.produce("made-by-itself", "a")
     assert riverlog_cluster.topics() == ["made-by-itself"]

@@ -3,13 +3,14 @@
 The internal topics get Kafka's shapes, so that a group or a transaction finds what it expects. On a node that
 is alone they have one replica: it serves groups without being told to. In a cluster the setting counts, and a
 topic that would need more brokers than there are is not made until they are there: made with fewer replicas,
-it would keep that number.
+it would keep that number. One that was made with fewer before goes on as it is; `short_of_replicas` names it.
 """
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from riverlog.controller.topics import NewTopic
+from riverlog.metadata.image import ClusterImage
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 SHARE_STATE_TOPIC: Final = "__share_group_state"
@@ -56,3 +57,20 @@ class AutomaticTopics:
             replication_factor=1 if self._is_alone else shape.replication_factor,
             configs={**configs, **sizes},
         )
+
+    def short_of_replicas(self, image: ClusterImage) -> list[str]:
+        """A sentence for each internal topic that has fewer replicas than it would be made with."""
+        if self._is_alone:
+            return []
+        found = {
+            name: min(len(each.replicas) for each in topic.partitions)
+            for name in self._shapes
+            if (topic := image.topics.get(name)) is not None and topic.partitions
+        }
+        return [
+            f"{name} has partitions with {replicas} of {wanted} replicas, as it was made. What they hold "
+            "cannot be used while their brokers are away, and replicas cannot be added yet. To have it made "
+            f"anew, without what it holds: stop its clients, `riverlog topic delete {name}`, start them"
+            for name, replicas in found.items()
+            if replicas < (wanted := self._shapes[name].replication_factor)
+        ]

@@ -1,6 +1,7 @@
 """The coordinators of a node with their handlers, as the composition of a node wants them."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from riverlog.controller.internal_topics import AutomaticTopics, InternalShape
@@ -18,6 +19,8 @@ from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.node.transaction_parts import TransactionParts
 from riverlog.replication.replica_set import ReplicaSet
+
+_logger = logging.getLogger(__name__)
 
 
 class Coordinators:
@@ -75,6 +78,8 @@ class Coordinators:
         """Load what the logs hold, in the background: requests may come meanwhile. Recovered partitions in
         which a transaction is open are looked at then; `was_switched_off`: the machine, since they were
         written."""
+        for shortcoming in self.automatic_topics.short_of_replicas(self._follower.image):
+            _logger.warning("%s", shortcoming)
         loading = self._load(has_open_transactions, was_switched_off)
         self._loading = asyncio.create_task(loading, name="load coordinators")
 

@@ -13,6 +13,7 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ConfigError
 from riverlog.model.ids import NodeId
+from riverlog.model.internal_topics import replication_settings
 from riverlog.model.network import Address
 from riverlog.storage.files import names
 
@@ -21,11 +22,6 @@ METADATA: Final = "metadata"
 STAGE: Final = ".taking-over"
 """Where the files of a single node are collected on their way into the directory of a broker."""
 _PORT_MAX: Final = 65535
-_INTERNAL_FACTORS: Final = (
-    "offsets.topic.replication.factor",
-    "transaction.state.log.replication.factor",
-    "transaction.state.log.min.isr",
-)
 
 
 class Member(NamedTuple):
@@ -40,6 +36,7 @@ def members(settings: Settings, count: int) -> list[Member]:
     listeners = _in_rows(config.listeners, count, settings.origin("listeners"))
     advertised = _in_rows(config.advertised_listeners, count, settings.origin("advertised.listeners"))
     is_advertised = "advertised.listeners" in settings
+    replication = {name: each for name, each in replication_settings(count).items() if name not in settings}
     return [
         Member(
             node_id := NodeId(config.node_id + index),
@@ -50,7 +47,7 @@ def members(settings: Settings, count: int) -> list[Member]:
                 "listeners": _text(listeners[index]),
                 **({"advertised.listeners": _text(advertised[index])} if is_advertised else {}),
                 **_shared_store(settings, config.log_dirs),
-                **{name: "1" for name in _INTERNAL_FACTORS if name not in settings},
+                **replication,
             },
         )
         for index in range(count)

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import TopicPartition
+from riverlog.model.internal_topics import replication_settings
 from riverlog.model.network import Address
 from riverlog.testing.broker import setting_name, setting_text
 from riverlog.testing.cluster_process import ClusterProcess
@@ -34,10 +35,6 @@ _SESSION_MS: Final = 3000
 _DEFAULTS: Final[Mapping[str, object]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": 0,
-    # Partitions have one replica.
-    "offsets.topic.replication.factor": 1,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
     # Few, so that a first use need not make fifty.
     "offsets.topic.num.partitions": 5,
     "transaction.state.log.num.partitions": 5,
@@ -84,21 +81,30 @@ class Cluster:
         processes: bool = False,
         zookeeper: bool | str = False,
         racks: Sequence[str] = (),
+        replication_factor: int = 1,
         **settings: object,
     ) -> None:
         """Settings are those of every broker, as for `Broker`. `zookeeper` is for processes: True starts a
         server (Java and PySpark are needed), or the address of one that runs, in which the cluster has a
-        path of its own. `racks` has the rack of each broker."""
+        path of its own. `racks` has the rack of each broker. Topics get `replication_factor` replicas where
+        nobody says how many; the internal ones have three, or as many as there are brokers, unless a setting
+        says otherwise."""
         if brokers < 1:
             raise ValueError(f"A cluster has at least one broker, not {brokers}.")
         if racks and len(racks) != brokers:
             raise ValueError(f"Give as many racks as there are brokers: {brokers}, not {len(racks)}.")
+        if not 1 <= replication_factor <= brokers:
+            raise ValueError(
+                f"{brokers} brokers have room for 1 to {brokers} replicas, not {replication_factor}."
+            )
         if zookeeper and not processes:
             raise ValueError("A cluster with ZooKeeper is one of processes: add processes=True.")
         self._temporary = TemporaryDirectory(self._abandon)
         self._zookeeper = ZooKeeperServer(f"{self._temporary.path}/zookeeper") if zookeeper is True else None
         given = {
             **_DEFAULTS,
+            **replication_settings(brokers),
+            "default.replication.factor": replication_factor,
             **(config or {}),
             **{setting_name(name): value for name, value in settings.items()},
         }
@@ -191,14 +197,18 @@ class Cluster:
         return self._records().leaders(topic)
 
     def create_topic(
-        self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, object] | None = None,
+        *,
+        replication_factor: int = -1,
     ) -> None:
         """Return when the topic can be used. Raises `RiverlogError` when it cannot be created.
 
-        -1 partitions are as many as the brokers are set to."""
-        self._records().create_topic(
-            name, partitions, {key: setting_text(value) for key, value in (config or {}).items()}
-        )
+        -1 partitions or replicas are as many as the brokers are set to."""
+        configs = {key: setting_text(value) for key, value in (config or {}).items()}
+        self._records().create_topic(name, partitions, configs, replication_factor)
 
     def produce(
         self,

@@ -62,12 +62,14 @@ class ClusterRecords:
             partitions = cluster.topics([topic])[topic].partitions
         return {index: partitions[index].leader for index in sorted(partitions)}
 
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, str], replication_factor: int = -1
+    ) -> None:
         """Return when the topic can be used at every broker."""
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=-1,
+            replication_factor=replication_factor,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in config.items()],
         )
         with self._connected() as cluster:
