@@ -8,8 +8,11 @@ from riverlog.coordinator.runtime.hashing import partition_for
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from riverlog.records import batch as batches
 from riverlog.records.builder import build_batch
 from riverlog.replication.partition import Partition
+from riverlog.storage.log.segment_list import LogRead
+from riverlog.storage.producers.state import end_marker
 from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -93,7 +96,7 @@ class Transactor:
         self.cluster = cluster
         self.name = name
         self.version = version
-        self.me = ProducerIdAndEpoch(-1, -1)
+        self.me = self.ongoing = ProducerIdAndEpoch(-1, -1)
         self._sequences: dict[int, int] = {}
 
     @property
@@ -102,9 +105,30 @@ class Transactor:
         assert found is not None
         return self.cluster[found]
 
-    async def init(self, at: ClusterNode | None = None) -> ErrorCode:
-        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
+    @property
+    def coordinator_epoch(self) -> int:
+        """The leader epoch of its partition of the transaction log."""
+        partitions = self.cluster.alive[0].image.topics[TRANSACTIONS_TOPIC].partitions
+        return partitions[partition_for(self.name, len(partitions))].leader_epoch
+
+    async def init(self, at: ClusterNode | None = None, *, timeout_ms: int = 60_000) -> ErrorCode:
+        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
         reply = await (at or self.coordinator).ask(request, InitProducerIdResponse, 4)
+        return self._initialised(reply)
+
+    async def init_two_phase(self, *, keep_prepared: bool = False) -> ErrorCode:
+        """For an outside two-phase commit (KIP-939). What is kept is noted in `ongoing`."""
+        request = InitProducerIdRequest(
+            transactional_id=self.name,
+            transaction_timeout_ms=60_000,
+            enable2_pc=True,
+            keep_prepared_txn=keep_prepared,
+        )
+        reply = await self.coordinator.ask(request, InitProducerIdResponse, 6)
+        self.ongoing = ProducerIdAndEpoch(reply.ongoing_txn_producer_id, reply.ongoing_txn_producer_epoch)
+        return self._initialised(reply)
+
+    def _initialised(self, reply: InitProducerIdResponse) -> ErrorCode:
         if not reply.error_code:
             self.me = ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
             self._sequences.clear()
@@ -174,14 +198,14 @@ class Transactor:
         )
         return ErrorCode(reply.topics[0].partitions[0].error_code)
 
-    async def end(self, *, commit: bool) -> ErrorCode:
+    async def end(self, *, commit: bool, at: ClusterNode | None = None) -> ErrorCode:
         request = EndTxnRequest(
             transactional_id=self.name,
             producer_id=self.me.producer_id,
             producer_epoch=self.me.producer_epoch,
             committed=commit,
         )
-        reply = await self.coordinator.ask(request, EndTxnResponse, 5 if self.version == 2 else 4)
+        reply = await (at or self.coordinator).ask(request, EndTxnResponse, 5 if self.version == 2 else 4)
         if not reply.error_code and self.version == 2:
             self.me = ProducerIdAndEpoch(reply.producer_id, reply.producer_epoch)
             self._sequences.clear()
@@ -239,6 +263,24 @@ def open_in(cluster: NodeCluster, at: int, topic: str = TOPIC) -> Sequence[int]:
     """The producers that have a transaction open in a partition."""
     producers = _partition(cluster, TopicPartition(topic, at)).log.producers
     return [producer_id for producer_id, _ in producers.open_transactions()]
+
+
+def markers_in(cluster: NodeCluster, at: int, topic: str = TOPIC) -> list[tuple[bool, int]]:
+    """The ends of transactions in a partition: whether each commits, and the epoch of its coordinator."""
+    log = _partition(cluster, TopicPartition(topic, at)).log
+    found = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
+        assert isinstance(read, LogRead)
+        assert read.records is not None
+        data = read.records.file.pread(read.records.length, read.records.position)
+        for position, header in batches.walk(data):
+            offset = header.next_offset
+            marker = end_marker(header, data, position)
+            if marker is not None:
+                found.append((not marker.is_abort, marker.coordinator_epoch))
+    return found
 
 
 def _partition(cluster: NodeCluster, at: TopicPartition) -> Partition:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -19,9 +19,11 @@ from riverlog.coordinator.runtime.effects import (
 )
 from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
 from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardLimits
+from riverlog.metadata.image import BrokerImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch
+from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
+from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Offline
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, image, read_now, run_virtually
@@ -398,6 +400,34 @@ def test_a_shard_goes_with_its_topic() -> None:
         assert runtime.partition_count == 0
         cluster.show(image({TOPIC: 1}, ids=2))
         assert known(runtime) == {}
+
+    run_virtually(run)
+
+
+def test_a_wait_of_an_earlier_epoch_does_not_end_the_timer_of_a_later_one() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        follower = NodeId(2)
+        one = image({TOPIC: 1})
+        [alone] = one.topics[TOPIC].partitions
+
+        def show(epoch: int) -> None:
+            state = alone._replace(isr=alone.replicas, leader_epoch=LeaderEpoch(epoch), partition_epoch=epoch)
+            topic = one.topics[TOPIC]._replace(partitions=(state,))
+            brokers = {**one.brokers, follower: BrokerImage(follower, {})}
+            cluster.show(replace(one, topics={TOPIC: topic}, brokers=brokers))
+
+        show(1)
+        early = learn(runtime, word("early"))
+        show(2)
+        assert await early is ErrorCode.NOT_COORDINATOR
+        late = learn(runtime, word("late"))
+        fetch = FollowerFetch(follower, 0, LeaderEpoch(2), fetch_offset=1, log_start_offset=0)
+        assert partition_of(cluster).on_replica_fetch(fetch, 0.0) is None  # Of the two it has the first.
+        async with asyncio.timeout(60):
+            assert await late is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await runtime.close()
 
     run_virtually(run)
 

@@ -5,7 +5,6 @@ import pytest
 from riverlog.metadata.image import BrokerImage, PartitionImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
 from riverlog.replication.lease import Lease
 from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
 from riverlog.testing.simulated_store import SimulatedEnsemble
@@ -37,19 +36,6 @@ class GivenLease:
 
     def is_held(self) -> bool:
         return self.held
-
-
-class Asking:
-    """A follower that asks for this partition among others."""
-
-    def __init__(self, node_id: NodeId, asked_s: float) -> None:
-        self.node_id, self.asked_s = node_id, asked_s
-
-    def on_partition_changed(self, partition: Partition) -> None:
-        pass
-
-    def asked(self, partition: Partition) -> tuple[NodeId, float] | None:
-        return self.node_id, self.asked_s
 
 
 def written(partition: Partition, for_all: bool) -> ErrorCode | None:
@@ -101,25 +87,6 @@ def test_acks_all_goes_on_and_is_acknowledged_while_the_followers_fetch() -> Non
             assert partition.log.high_watermark == 0
             fetched(partition, follower, EPOCH, 1)
         assert partition.log.high_watermark == 1
-
-    run_virtually(run)
-
-
-def test_answers_from_memory_need_the_lease_or_followers_that_ask() -> None:
-    async def run() -> None:
-        cluster = Cluster()
-        partition = opened(cluster, partition_image())
-        cluster.replicas.standing.lease = lease = GivenLease()
-        assert partition.may_answer()
-        lease.held = False
-        assert not partition.may_answer()
-        partition.add_watcher(Asking(SECOND, 99.0))
-        assert not partition.may_answer(), "one of two"
-        silent = Asking(THIRD, 100.0 - TIMEOUT_S)
-        partition.add_watcher(silent)
-        assert not partition.may_answer()
-        silent.asked_s += 1
-        assert partition.may_answer()
 
     run_virtually(run)
 

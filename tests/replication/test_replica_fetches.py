@@ -31,6 +31,9 @@ class Noting:
         log = partition.log
         self.seen.append((log.log_start_offset, log.high_watermark, log.log_end_offset))
 
+    def hurry(self) -> None:
+        pass
+
     def asked(self, partition: Partition) -> None:
         return None
 

@@ -8,7 +8,7 @@ watermark. Used from the event loop only.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
@@ -48,15 +48,27 @@ class AppendRefused(NamedTuple):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
+class Asker(NamedTuple):
+    """A follower and its last fetch, of whichever of its partitions."""
+
+    node_id: NodeId
+    at_s: float
+    answered_before: int
+    """The number of the fetch before, which had been answered when it sent this one."""
+
+
 class PartitionWatcher(Protocol):
     def on_partition_changed(self, partition: "Partition") -> None:
         """There are more records, or the watermark, the log start or the role is another. Called in the
         middle of a change: it may only note that there was one, and look later."""
         ...
 
-    def asked(self, partition: "Partition") -> tuple[NodeId, float] | None:
-        """Who copies the partition from its leader of this epoch, and when it asked last, for whichever of
-        its partitions; None for nobody."""
+    def asked(self, partition: "Partition") -> Asker | None:
+        """Who copies the partition from its leader of this epoch; None for nobody."""
+        ...
+
+    def hurry(self) -> None:
+        """Have its fetch answered, so that the next one comes."""
         ...
 
 
@@ -135,6 +147,7 @@ class Partition(RoleHolder):
         if is_new_role:
             # What followers had of another epoch they may have to take back.
             self._followers.forget_all()
+            self._standing.confirmations.give_up(self)
         self._note_short_way()
         if isinstance(role, Leader):
             self.log.state.assign_leader_epoch(role.epoch)
@@ -206,20 +219,36 @@ class Partition(RoleHolder):
         is_only_one = in_sync.isr == (in_sync.leader,) and not in_sync.has_eligible
         return not is_only_one or self.log.config.unclean_leader_election
 
-    def may_answer(self) -> bool:
-        """Whether what this node knows of the partition without asking anybody can be told as the leader's:
-        nobody else can lead, or all in sync have asked it for records within the time-out of a session."""
-        return self._is_surely_leader() or self._is_followed()
+    def when_confirmed(self) -> "asyncio.Future[bool] | None":
+        """None when nobody else can lead, so that what this node knows of the partition can be told; else a
+        wait until all in sync have confirmed that nobody did when this was asked. False: another may."""
+        if self._is_surely_leader():
+            return None
+        # An eligible leader replica need not ask for anything, so that no word of others is enough.
+        if len(self._in_sync.isr) > 1 and not self._in_sync.has_eligible:
+            return self._standing.confirmations.wait(self)
+        unconfirmed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        unconfirmed.set_result(False)
+        return unconfirmed
 
-    def _is_followed(self) -> bool:
-        lease = self._standing.lease
-        assert lease is not None
-        others = set(self._in_sync.followers)
-        return bool(others) and others <= self.heard_since(lease.now_s() - lease.timeout_s)
+    def silent_since(self, question: int) -> Collection[NodeId]:
+        """Who would have to confirm that this node leads and has not, since so many fetches had come."""
+        in_sync = self._in_sync
+        others = set(in_sync.followers)
+        if not others or in_sync.has_eligible:
+            return (in_sync.leader,)  # Which never asks itself.
+        return others - {each.node_id for each in self._askers() if each.answered_before > question}
 
     def heard_since(self, since_s: float) -> set[NodeId]:
         """The followers that have asked this leader for records since then."""
-        return {said[0] for each in self._watchers if (said := each.asked(self)) and said[1] > since_s}
+        return {each.node_id for each in self._askers() if each.at_s > since_s}
+
+    def _askers(self) -> Iterator[Asker]:
+        return (asker for each in self._watchers if (asker := each.asked(self)) is not None)
+
+    def hurry(self) -> None:
+        for each in self._watchers:
+            each.hurry()
 
     def in_sync_with(self, offset: int) -> Iterator[tuple[NodeId, int]]:
         """The followers in sync whose logs cover the offset, as they have told, with where they end."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from riverlog.metadata.image import BrokerImage, PartitionKey
 from riverlog.model.ids import NodeId
+from riverlog.replication.confirmation import Confirmations
 
 
 class HeldLease(Protocol):
@@ -21,11 +22,12 @@ class HeldLease(Protocol):
 
 
 class Standing:
-    __slots__ = ("brokers", "lease", "on_candidate")
+    __slots__ = ("brokers", "confirmations", "lease", "on_candidate")
 
     def __init__(self) -> None:
         self.brokers: Mapping[NodeId, BrokerImage] = {}
         """Those that are registered, as the image has them."""
+        self.confirmations = Confirmations()
         self.lease: HeldLease | None = None
         """Until when nobody else can have been elected in this broker's place; None: nobody ever can, or
         nobody asks."""

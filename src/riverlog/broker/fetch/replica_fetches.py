@@ -69,7 +69,8 @@ class ReplicaFetches:
         if isinstance(session, ErrorCode):
             return FetchResponse(error_code=session, session_id=NO_SESSION)
         now_s = self._clock.monotonic_s()
-        session.begin_request(now_s)
+        confirmations = self._replicas.standing.confirmations
+        session.begin_request(now_s, confirmations.count())
         for topic in request.topics:
             for wanted in topic.partitions:
                 take_position(session.copy(topic.topic_id, wanted), self._replicas, now_s)
@@ -78,7 +79,10 @@ class ReplicaFetches:
         ask = _Asked(session, context.header.correlation_id, min(request.max_bytes, self._bytes_max))
         # A reply without a session, or the first of one, names every partition and is not waited for.
         is_full = request.session_epoch in tuple(SessionEpoch)
-        reply = self.look(ask, is_over=is_full or request.max_wait_ms <= 0, is_full=is_full)
+        confirmations.look()
+        is_awaited = confirmations.is_awaited(session.node_id)
+        is_over = is_full or is_awaited or request.max_wait_ms <= 0
+        reply = self.look(ask, is_over=is_over, is_full=is_full)
         if session.id == NO_SESSION:
             session.close()
         if reply is not None:
@@ -185,6 +189,9 @@ class DelayedReplicaFetch(DelayedReply):
             self._tell_news_soon()
         else:
             self.poll_soon()
+
+    def on_hurried(self) -> None:
+        self._on_over()
 
     def on_session_closed(self) -> None:
         self.poll_soon()

@@ -13,7 +13,7 @@ from uuid import UUID
 from riverlog.broker.fetch.sessions import NO_SESSION
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.partition import Partition
+from riverlog.replication.partition import Asker, Partition
 from riverlog.replication.roles import Leader
 from riverlog.wire.messages.fetch import FetchPartition
 
@@ -112,9 +112,14 @@ class Copied:
             partition.note_caught_up(self.session.node_id, self.session.asked_s)
         self.be_due()
 
-    def asked(self, partition: Partition) -> tuple[NodeId, float] | None:
+    def asked(self, partition: Partition) -> Asker | None:
         is_of_now = self.is_accepted and self.leader_epoch == partition.leader_epoch
-        return (self.session.node_id, self.session.asked_s) if is_of_now else None
+        session = self.session
+        return Asker(session.node_id, session.asked_s, session.question_before) if is_of_now else None
+
+    def hurry(self) -> None:
+        if self.session.waiting is not None:
+            self.session.waiting.on_hurried()
 
     def be_due(self) -> None:
         """There may be something to tell."""
@@ -129,13 +134,29 @@ class Copied:
 class WaitingFollower(Protocol):
     def on_due(self, copied: Copied) -> None: ...
 
+    def on_hurried(self) -> None:
+        """It is to be answered now, whatever there is to tell."""
+        ...
+
     def on_session_closed(self) -> None:
         """The wait is to end now."""
         ...
 
 
 class ReplicaSession:
-    __slots__ = ("asked_s", "broker_epoch", "copied", "due", "epoch", "id", "node_id", "sent", "waiting")
+    __slots__ = (
+        "asked_s",
+        "broker_epoch",
+        "copied",
+        "due",
+        "epoch",
+        "id",
+        "node_id",
+        "question",
+        "question_before",
+        "sent",
+        "waiting",
+    )
 
     def __init__(self, session_id: int, node_id: NodeId, broker_epoch: int) -> None:
         """Under `NO_SESSION`, it is for one fetch."""
@@ -146,6 +167,8 @@ class ReplicaSession:
         """Of the follower's registration."""
         self.asked_s = float("-inf")
         """When it asked last."""
+        self.question = self.question_before = 0
+        """The numbers of its last fetch, and of the one before, which had been answered then."""
         self.copied: dict[tuple[UUID | None, int], Copied] = {}
         self.due: list[Copied] = []
         """Those of which there may be something to tell, the ones that have waited longest first."""
@@ -175,9 +198,10 @@ class ReplicaSession:
         due, self.due = self.due, []
         return [copied for copied in due if copied.is_due]
 
-    def begin_request(self, now_s: float) -> None:
+    def begin_request(self, now_s: float, question: int) -> None:
         """What was sent with the last reply is looked at again: it may have been of no use."""
         self.asked_s = now_s
+        self.question_before, self.question = self.question, question
         sent, self.sent = self.sent, []
         for copied in sent:
             copied.be_due()

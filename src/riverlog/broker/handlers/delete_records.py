@@ -138,6 +138,9 @@ class DelayedDeletion(DelayedReply):
     def asked(self, partition: Partition) -> None:
         """It copies nothing."""
 
+    def hurry(self) -> None:
+        """It asks for nothing."""
+
     def _on_timeout(self) -> None:
         self._is_over = True
         self.poll_soon()

@@ -141,7 +141,7 @@ class ShardRuntime(Generic[S]):
     async def when_committed(self) -> None:
         """Return when all that was decided is committed, or will not be in time."""
         ended: ShardAnswer[None] = asyncio.get_running_loop().create_future()
-        self._when_committed(partial(_settle, ended))
+        self._when_committed(partial(_settle, ended), has_written=True)
         await ended
 
     def write_marker(
@@ -162,14 +162,14 @@ class ShardRuntime(Generic[S]):
             answer.set_result(written)
             return answer
         self.shard.replay_end_marker(producer, committed=commit)
-        self._when_committed(partial(_settle, answer))
+        self._when_committed(partial(_settle, answer), has_written=True)
         return answer
 
     def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         """Serve no more; requests that wait are told to look for the coordinator again."""
         self._is_closed = True
         for key in self._set_keys:
-            self._timers.cancel((self.index, key))
+            self._timers.cancel(self._own(key))
         self._set_keys.clear()
         parked, self._parked = self._parked, {}
         for answer in parked.values():
@@ -189,9 +189,9 @@ class ShardRuntime(Generic[S]):
                     self._set_timer(key, delay_ms)
                 case CancelTimer(key=key):
                     self._set_keys.discard(key)
-                    self._timers.cancel((self.index, key))
+                    self._timers.cancel(self._own(key))
         if effects.replies or effects.follow_ups or effects.orders:
-            self._when_committed(partial(self._finish, effects))
+            self._when_committed(partial(self._finish, effects), has_written=bool(effects.records))
         return None
 
     def _append(self, effects: Effects, now_ms: int) -> ErrorCode | None:
@@ -239,21 +239,37 @@ class ShardRuntime(Generic[S]):
             return error_for_client(outcome.error)
         return outcome
 
-    def _when_committed(self, then: Callable[[ErrorCode | None], None]) -> None:
-        """Now, if the whole log is committed already; otherwise when it is, or will not be in time."""
+    def _when_committed(self, then: Callable[[ErrorCode | None], None], *, has_written: bool) -> None:
+        """Now, if the whole log is committed already; otherwise when it is, or will not be in time.
+
+        What was written and is committed was copied by all in sync, so that nobody else led. What rests on
+        nothing new may be known better by another who leads by now: then the others have to confirm it."""
         waiting = self.partition.acknowledged(self.partition.log.log_end_offset)
         if waiting is None:
-            # What nobody has to confirm may be known better by another who leads by now.
-            then(None if self.partition.may_answer() else ErrorCode.NOT_COORDINATOR)
-            return
+            self._when_confirmed(then)
+        elif has_written:
+            self._wait(waiting, then)
+        else:
+            self._wait(
+                waiting, lambda error: then(error) if error is not None else self._when_confirmed(then)
+            )
+
+    def _when_confirmed(self, then: Callable[[ErrorCode | None], None]) -> None:
+        waiting = self.partition.when_confirmed()
+        if waiting is None:
+            then(None)
+        else:
+            self._wait(waiting, then)
+
+    def _wait(self, waiting: "asyncio.Future[bool]", then: Callable[[ErrorCode | None], None]) -> None:
         timeout = ("commit", next(self._numbers))
-        self._timers.set((self.index, timeout), self._rules.commit_timeout_ms, waiting.cancel)
+        self._timers.set(self._own(timeout), self._rules.commit_timeout_ms, waiting.cancel)
         waiting.add_done_callback(partial(self._on_wait_ended, timeout, then))
 
     def _on_wait_ended(
         self, timeout: TimerKey, then: Callable[[ErrorCode | None], None], waited: "asyncio.Future[bool]"
     ) -> None:
-        self._timers.cancel((self.index, timeout))
+        self._timers.cancel(self._own(timeout))
         if waited.cancelled():
             then(error_for_client(ErrorCode.REQUEST_TIMED_OUT))
         elif waited.result():
@@ -277,7 +293,12 @@ class ShardRuntime(Generic[S]):
 
     def _set_timer(self, key: TimerKey, delay_ms: int) -> None:
         self._set_keys.add(key)
-        self._timers.set((self.index, key), delay_ms, partial(self._on_timer, key))
+        self._timers.set(self._own(key), delay_ms, partial(self._on_timer, key))
+
+    def _own(self, key: TimerKey) -> TimerKey:
+        """Not that of the shard which had the partition under another epoch: it may wait for something still,
+        and ends that wait's timer."""
+        return self.index, self.leader_epoch, key
 
     def _on_timer(self, key: TimerKey) -> None:
         self._set_keys.discard(key)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from riverlog.coordinator.runtime.effects import Effects, Order, Token
 from riverlog.coordinator.runtime.runtime import CoordinatorRuntime
-from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardAnswer
+from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardAnswer, ShardLimits
 from riverlog.coordinator.transactions.decisions import EndRequest, Needs, decide_verify
 from riverlog.coordinator.transactions.lost import LostTransactions
 from riverlog.coordinator.transactions.markers import MarkerSender, MarkerWriter, Work
@@ -69,6 +69,7 @@ class TransactionCoordinator:
             lambda: TransactionShard(shard_rules),
             clock=clock,
             read=read,
+            rules=ShardLimits(config.log_commit_timeout_ms),
             take_order=self._write_markers,
         )
         self._lost = LostTransactions(self._runtime, replicas, writer)

@@ -1,0 +1,150 @@
+"""What a leader may tell from memory without its session: what its followers confirm (I17)."""
+
+import asyncio
+
+import pytest
+
+from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.replication.partition import Asker, Partition
+from riverlog.replication.roles import Follower
+from tests.coordinator.hosting import Cluster, run_virtually
+from tests.replication.replicated import ME, SECOND, THIRD, opened, partition_image
+
+
+class GivenLease:
+    timeout_s = 9.0
+    held = False
+
+    def now_s(self) -> float:
+        return 100.0
+
+    def is_held(self) -> bool:
+        return self.held
+
+
+class Asking:
+    """A follower that asks for this partition among others."""
+
+    def __init__(self, cluster: Cluster, node_id: NodeId) -> None:
+        self.node_id = node_id
+        self.hurried = 0
+        self._confirmations = cluster.replicas.standing.confirmations
+        self._question = self._question_before = 0
+
+    def ask(self) -> None:
+        self._question_before, self._question = self._question, self._confirmations.count()
+        self._confirmations.look()
+
+    @property
+    def is_awaited(self) -> bool:
+        return self._confirmations.is_awaited(self.node_id)
+
+    def on_partition_changed(self, partition: Partition) -> None:
+        pass
+
+    def asked(self, partition: Partition) -> Asker | None:
+        return Asker(self.node_id, 0.0, self._question_before)
+
+    def hurry(self) -> None:
+        self.hurried += 1
+
+
+def followed() -> tuple[Cluster, Partition, list[Asking]]:
+    cluster = Cluster()
+    partition = opened(cluster, partition_image())
+    cluster.replicas.standing.lease = GivenLease()
+    followers = [Asking(cluster, each) for each in (SECOND, THIRD)]
+    for each in followers:
+        each.ask()
+        each.ask()
+        partition.add_watcher(each)
+    return cluster, partition, followers
+
+
+def test_with_the_lease_nobody_is_asked() -> None:
+    async def run() -> None:
+        cluster, partition, _ = followed()
+        lease = GivenLease()
+        lease.held = True
+        cluster.replicas.standing.lease = lease
+        assert partition.when_confirmed() is None
+
+    run_virtually(run)
+
+
+def test_without_it_each_in_sync_has_to_send_a_fetch_after_the_question() -> None:
+    async def run() -> None:
+        _, partition, [second, third] = followed()
+        answer = partition.when_confirmed()
+        assert answer is not None
+        assert (second.hurried, third.hurried) == (1, 1)
+        for each in (second, third, second):
+            assert each.is_awaited
+            each.ask()  # The first of each may have been on its way.
+            assert not answer.done()
+        assert not second.is_awaited
+        assert third.is_awaited
+        third.ask()
+        assert answer.result()
+        assert not third.is_awaited
+
+    run_virtually(run)
+
+
+def test_what_was_asked_before_the_question_is_no_word() -> None:
+    async def run() -> None:
+        _, partition, followers = followed()
+        answer = partition.when_confirmed()
+        assert answer is not None
+        followers[0].ask()
+        later = partition.when_confirmed()
+        assert later is not None
+        for each in (followers[1], followers[1], followers[0]):
+            each.ask()
+        assert answer.result()
+        assert not later.done(), "of one, both fetches that came since were sent before"
+        followers[0].ask()
+        assert later.result()
+
+    run_virtually(run)
+
+
+def test_who_is_led_by_another_is_told_so() -> None:
+    async def run() -> None:
+        _, partition, _ = followed()
+        answer = partition.when_confirmed()
+        assert answer is not None
+        partition.take_role(Follower(LeaderEpoch(6), SECOND))
+        assert answer.result() is False
+
+    run_virtually(run)
+
+
+@pytest.mark.parametrize("is_eligible", [True, False])
+def test_where_nobody_can_confirm_it_there_is_no_wait(is_eligible: bool) -> None:
+    """Another can be elected who asks for nothing."""
+
+    async def run() -> None:
+        cluster = Cluster()
+        isr = [ME, SECOND] if is_eligible else [ME]
+        image = partition_image(isr=isr)._replace(elr=(THIRD,))
+        partition = opened(cluster, image)
+        cluster.replicas.standing.lease = GivenLease()
+        answer = partition.when_confirmed()
+        assert answer is not None
+        assert answer.result() is False
+
+    run_virtually(run)
+
+
+def test_a_wait_that_was_given_up_is_forgotten() -> None:
+    async def run() -> None:
+        _, partition, [second, third] = followed()
+        answer = partition.when_confirmed()
+        assert answer is not None
+        answer.cancel()
+        await asyncio.sleep(0)
+        second.ask()
+        assert not third.is_awaited
+
+    run_virtually(run)
