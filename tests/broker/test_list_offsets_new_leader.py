@@ -7,7 +7,12 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.framing import RequestHeader
-from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from riverlog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from tests.coordinator.hosting import Cluster, run_virtually
 from tests.replication.replicated import (
     NOW_MS,
@@ -35,7 +40,9 @@ def asked(cluster: Cluster, timestamp_ms: int, version: int = 11, *, replica_id:
     )
     header = RequestHeader(ApiKey.LIST_OFFSETS, version, 1, None)
     context = RequestContext(header, Origin(Address("127.0.0.1", 0), "PLAINTEXT"))
-    reply = ListOffsetsHandler(cluster.replicas).handle(request, context).topics[0].partitions[0]
+    answer = ListOffsetsHandler(cluster.replicas).handle(request, context)
+    assert isinstance(answer, ListOffsetsResponse)
+    reply = answer.topics[0].partitions[0]
     return reply.error_code, reply.offset
 
 

@@ -245,12 +245,32 @@ def test_flush_messages_syncs_after_so_many_records() -> None:
 def test_the_size_of_a_partition_is_known_without_opening_it() -> None:
     disk = SimulatedDisk()
     directory = with_records(disk)
-    size = directory.size_of(PARTITION)
-    assert size > 0
+    name = str(PARTITION)
+    size = directory.size_of(name)
+    assert size
     directory.close()
     directory = reopened(disk)
-    assert directory.size_of(PARTITION) == size
+    assert directory.size_of(name) is None
+    directory.note_sizes(directory.measure([name, "absent-0"]))
+    assert directory.size_of(name) == size
     assert directory.opened() == []
+
+
+def test_a_size_that_was_measured_before_a_log_was_opened_counts_for_nothing() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk)
+    directory.close()
+    directory = reopened(disk)
+    measured = directory.measure([str(PARTITION)])
+    log = directory.get(PARTITION)
+    assert log is not None
+    directory.note_sizes({str(PARTITION): 1, "absent-0": 1})
+    assert directory.size_of(str(PARTITION)) == log.size_bytes == measured[str(PARTITION)]
+    directory.delete(PARTITION)
+    directory.note_sizes(measured)
+    assert directory.size_of(str(PARTITION)) is None
+    assert directory.measure([str(PARTITION)]) == {}
+    assert directory.is_online
 
 
 @pytest.mark.parametrize("length", [5, 9, 15, 30])

@@ -2,24 +2,45 @@
 
 Readers and writers are compiled on first use and kept. `MalformedMessage` is the only exception that `decode`
 raises for any bytes at all. Bytes after the message are the caller's business: `decode` says where it ended.
+What ends in `in_pieces` is for long messages, and does the same with pauses.
 """
 
 import struct
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.pieces import Pieces
 from riverlog.wire.primitives import MalformedMessage
-from riverlog.wire.readers import Reader, compile_reader
+from riverlog.wire.readers import PieceReader, Reader, compile_piece_reader, compile_reader
 from riverlog.wire.schema import Message
-from riverlog.wire.writers import Gap, GapWriter, Writer, compile_gap_writer, compile_writer
+from riverlog.wire.writers import (
+    Gap,
+    GapWriter,
+    PieceWriter,
+    Writer,
+    compile_gap_writer,
+    compile_piece_writer,
+    compile_writer,
+)
 
-__all__ = ["MalformedMessage", "decode", "encode", "encode_around_records", "encode_into"]
+__all__ = [
+    "MalformedMessage",
+    "decode",
+    "decode_in_pieces",
+    "encode",
+    "encode_around_records",
+    "encode_in_pieces",
+    "encode_into",
+    "encoded_element",
+]
 
 M = TypeVar("M", bound=Message)
 
 _readers: dict[tuple[type[Message], int], Reader] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
 _gap_writers: dict[tuple[type[Message], int], GapWriter] = {}
+_piece_readers: dict[tuple[type[Message], int], PieceReader] = {}
+_piece_writers: dict[tuple[type[Message], int], PieceWriter] = {}
 
 
 def decode(cls: type[M], version: int, data: ReadableBuffer, start: int = 0) -> tuple[M, int]:
@@ -77,6 +98,51 @@ def encode_around_records(out: bytearray, message: Message, version: int) -> lis
     except (AttributeError, TypeError, struct.error) as error:
         raise _unfit(cls, version, error) from error
     return gaps
+
+
+def decode_in_pieces(
+    cls: type[M], version: int, data: ReadableBuffer, start: int = 0
+) -> Pieces[tuple[M, int]]:
+    """As `decode`. The data must stay as it is meanwhile."""
+    reader = _piece_readers.get((cls, version))
+    if reader is None:
+        _check_version(cls, version)
+        reader = _piece_readers[cls, version] = compile_piece_reader(cls, version)
+    try:
+        return (yield from reader(data, start, len(data)))
+    except MalformedMessage as error:
+        raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from None
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from error
+
+
+def encode_in_pieces(out: bytearray, message: Message, version: int) -> Pieces[list[Gap]]:
+    """As `encode_around_records`; structures in arrays may be those that `encoded_element` has made."""
+    cls = type(message)
+    writer = _piece_writers.get((cls, version))
+    if writer is None:
+        _check_version(cls, version)
+        writer = _piece_writers[cls, version] = compile_piece_writer(cls, version)
+    gaps: list[Gap] = []
+    try:
+        yield from writer(message, out, gaps)
+    except (AttributeError, TypeError, struct.error) as error:
+        raise _unfit(cls, version, error) from error
+    return gaps
+
+
+def encoded_element(element: M, version: int) -> Pieces[M]:
+    """A structure from an array of a long message, encoded: it takes the place of the structure there."""
+    out = bytearray()
+    gaps = yield from encode_in_pieces(out, element, version)
+    parts: list[bytes | bytearray] = []
+    start = 0
+    for position, inner, _ in gaps:
+        assert type(inner) is bytes, "elements hold no records"
+        parts += (out[start:position], inner)
+        start = position
+    # What stands for a message here is known to the writer alone.
+    return cast(M, b"".join((*parts, out[start:])))
 
 
 def _unfit(cls: type[Message], version: int, error: Exception) -> ValueError:

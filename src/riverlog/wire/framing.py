@@ -10,10 +10,12 @@ from typing import Final, NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.named_tuples import maker_of
+from riverlog.model.pieces import Pieces
 from riverlog.wire.apis import APIS, ApiKey
-from riverlog.wire.codec import MalformedMessage, encode_around_records, encode_into
+from riverlog.wire.codec import MalformedMessage, encode_around_records, encode_in_pieces, encode_into
 from riverlog.wire.primitives import skip_tagged_fields, too_short
 from riverlog.wire.schema import Message, RecordData
+from riverlog.wire.writers import Gap
 
 _HEADER: Final = struct.Struct(">hhih")
 _FRAME_AND_HEADER: Final = struct.Struct(">ihhih")
@@ -84,7 +86,18 @@ def encode_response_in_parts(
 ) -> list[RecordData]:
     """The same frame in parts, to be sent one after the other; records stand in it as the body holds them."""
     out = _response_head(api_key, version, correlation_id)
-    gaps = encode_around_records(out, body, version)
+    return _in_parts(out, encode_around_records(out, body, version))
+
+
+def encode_response_in_pieces(
+    api_key: int, version: int, correlation_id: int, body: Message
+) -> Pieces[list[RecordData]]:
+    """The same for a long body, with pauses."""
+    out = _response_head(api_key, version, correlation_id)
+    return _in_parts(out, (yield from encode_in_pieces(out, body, version)))
+
+
+def _in_parts(out: bytearray, gaps: list[Gap]) -> list[RecordData]:
     size = len(out) - _SIZE_BYTES
     for _, _, length in gaps:
         size += length
@@ -95,7 +108,9 @@ def encode_response_in_parts(
     parts: list[RecordData] = []
     start = 0
     for position, records, _ in gaps:
-        parts += (written[start:position], records)
+        if start < position:
+            parts.append(written[start:position])
+        parts.append(records)
         start = position
     if start < len(written):
         parts.append(written[start:])

@@ -3,7 +3,8 @@
 The reader is one flat function `read(data, pos, size) -> (message, end)`: structures are inlined, adjacent
 fields of fixed width (and the length before a classic string or array) share one `unpack_from`. A count is
 held against the bytes left, times the least size of an element, before a list is begun. `struct.error`,
-`IndexError` and `UnicodeDecodeError` escape from it; `riverlog.wire.codec` translates them.
+`IndexError` and `UnicodeDecodeError` escape from it; `riverlog.wire.codec` translates them. For long messages
+it is a generator as well, with the same result (`riverlog.model.pieces`).
 """
 
 import struct
@@ -12,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.pieces import Pieces
 from riverlog.wire.primitives import (
     MalformedMessage,
     id_of,
@@ -25,6 +27,10 @@ from riverlog.wire.schema import DEFAULT, Field, Message
 from riverlog.wire.source import FORMATS, LETTER_BYTES, Source
 
 Reader = Callable[[ReadableBuffer, int, int], tuple[Any, int]]
+PieceReader = Callable[[ReadableBuffer, int, int], Pieces[tuple[Any, int]]]
+
+_ELEMENTS_IN_PIECE = 32  # A power of two. So many are some tens of microseconds.
+_NUMBERS_IN_PIECE = 4096
 
 _SCOPE: dict[str, Any] = {
     "MalformedMessage": MalformedMessage,
@@ -47,9 +53,21 @@ _PIECES = {
 
 
 def compile_reader(cls: type[Message], version: int) -> Reader:
+    return _compile(cls, version, in_pieces=False)
+
+
+def compile_piece_reader(cls: type[Message], version: int) -> PieceReader:
+    return _compile(cls, version, in_pieces=True)
+
+
+def _compile(cls: type[Message], version: int, *, in_pieces: bool) -> Callable[..., Any]:
     source = Source(_SCOPE)
     source.indent("def read(data, pos, size):")
-    message = _ReaderSource(source, version, flexible=version >= cls.FLEXIBLE).struct(cls)
+    if in_pieces:
+        source.line("k = 0")
+        source.line("yield")
+    flexible = version >= cls.FLEXIBLE
+    message = _ReaderSource(source, version, flexible=flexible, in_pieces=in_pieces).struct(cls)
     source.line(f"return {message}, pos")
     return source.function("read")
 
@@ -75,10 +93,11 @@ def min_bytes(field: Field, version: int, flexible: bool) -> int:
 class _ReaderSource:
     """Writes the source of one reader. `_run` holds fixed-width fields that await one common unpack."""
 
-    def __init__(self, source: Source, version: int, *, flexible: bool) -> None:
+    def __init__(self, source: Source, version: int, *, flexible: bool, in_pieces: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._in_pieces = in_pieces
         self._run: list[tuple[str, str]] = []
 
     def struct(self, cls: type[Message]) -> str:
@@ -183,14 +202,31 @@ class _ReaderSource:
         source = self._source
         letter = FORMATS.get(field.kind)
         if letter is not None and field.kind != "uuid":
-            source.line(f"{value} = list(unpack_from(f'>{{{count}}}{letter}', data, pos))")
-            source.line(f"pos += {count} * {LETTER_BYTES[letter]}")
+            self._numbers(letter, count, value)
             return
         source.line(f"{value} = []")
         source.indent(f"for _ in range({count}):")
+        if self._in_pieces:
+            source.line("k += 1")
+            source.line(f"if not k & {_ELEMENTS_IN_PIECE - 1}: yield")
         element = self._field(field._replace(array=False, nullable=(1, 0)))
         self._flush()
         source.line(f"{value}.append({element})")
+        source.dedent()
+
+    def _numbers(self, letter: str, count: str, value: str) -> None:
+        source = self._source
+        if not self._in_pieces:
+            source.line(f"{value} = list(unpack_from(f'>{{{count}}}{letter}', data, pos))")
+            source.line(f"pos += {count} * {LETTER_BYTES[letter]}")
+            return
+        left, some = source.name("n"), source.name("n")
+        source.line(f"{value} = []")
+        source.indent(f"for {left} in range({count}, 0, -{_NUMBERS_IN_PIECE}):")
+        source.line(f"{some} = min({left}, {_NUMBERS_IN_PIECE})")
+        source.line(f"{value} += unpack_from(f'>{{{some}}}{letter}', data, pos)")
+        source.line(f"pos += {some} * {LETTER_BYTES[letter]}")
+        source.line("yield")
         source.dedent()
 
     def _nullable_struct(self, cls: type[Message]) -> str:

@@ -5,6 +5,9 @@ before a classic string or array) share one `pack`. `write(message, out)` copies
 `write(message, out, gaps)` leaves them out and notes in `gaps` what belongs where, so that records which lie
 in a file can be sent from there. A value in a field that the version does not have is left out without a
 word: the tables do not say where Kafka would rather refuse.
+
+For long messages the last one is a generator as well (`riverlog.model.pieces`). To that one a structure in an
+array may also be the bytes that it is encoded as; large ones are not copied, but become gaps.
 """
 
 import struct
@@ -12,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from riverlog.model.disk import FileSlice
+from riverlog.model.pieces import Pieces
 from riverlog.wire.primitives import VARINT, id_bytes, varint
 from riverlog.wire.schema import DEFAULT, Field, Message, RecordData
 from riverlog.wire.source import FORMATS, Source
@@ -21,6 +25,7 @@ Gap = tuple[int, RecordData, int]
 
 Writer = Callable[[Any, bytearray], None]
 GapWriter = Callable[[Any, bytearray, list[Gap]], None]
+PieceWriter = Callable[[Any, bytearray, list[Gap]], Pieces[None]]
 
 _SCOPE: dict[str, Any] = {
     "FileSlice": FileSlice,
@@ -30,20 +35,32 @@ _SCOPE: dict[str, Any] = {
     "varint": varint,
 }
 _CLASSIC_LENGTHS = {"string": "h", "bytes": "i", "records": "i"}
+_ELEMENTS_IN_PIECE = 32  # A power of two. So many are some tens of microseconds.
+_COPIED_BYTES_MAX = 4096
 
 
 def compile_writer(cls: type[Message], version: int) -> Writer:
-    return _compile(cls, version, "def write(m, out):", has_gaps=False)
+    return _compile(cls, version, "def write(m, out):")
 
 
 def compile_gap_writer(cls: type[Message], version: int) -> GapWriter:
     return _compile(cls, version, "def write(m, out, gaps):", has_gaps=True)
 
 
-def _compile(cls: type[Message], version: int, signature: str, *, has_gaps: bool) -> Callable[..., None]:
+def compile_piece_writer(cls: type[Message], version: int) -> PieceWriter:
+    return _compile(cls, version, "def write(m, out, gaps):", has_gaps=True, in_pieces=True)
+
+
+def _compile(
+    cls: type[Message], version: int, signature: str, *, has_gaps: bool = False, in_pieces: bool = False
+) -> Callable[..., Any]:
     source = Source(_SCOPE)
     source.indent(signature)
-    writer = _WriterSource(source, version, flexible=version >= cls.FLEXIBLE, has_gaps=has_gaps)
+    if in_pieces:
+        source.line("k = 0")
+        source.line("yield")
+    flexible = version >= cls.FLEXIBLE
+    writer = _WriterSource(source, version, flexible=flexible, has_gaps=has_gaps, in_pieces=in_pieces)
     writer.struct(cls, "m")
     source.line("return")
     return source.function("write")
@@ -52,11 +69,14 @@ def _compile(cls: type[Message], version: int, signature: str, *, has_gaps: bool
 class _WriterSource:
     """Writes the source of one writer. `_run` holds fixed-width values that await one common pack."""
 
-    def __init__(self, source: Source, version: int, *, flexible: bool, has_gaps: bool) -> None:
+    def __init__(
+        self, source: Source, version: int, *, flexible: bool, has_gaps: bool, in_pieces: bool
+    ) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
         self._has_gaps = has_gaps
+        self._in_pieces = in_pieces
         self._out = "out"
         self._run: list[tuple[str, str]] = []
 
@@ -164,8 +184,26 @@ class _WriterSource:
             return
         element = source.name("m")
         source.indent(f"for {element} in {elements}:")
+        if self._in_pieces:
+            self._pause(element, is_struct=field.struct is not None)
         self._field(field._replace(array=False, nullable=(1, 0)), element)
         self._flush()
+        source.dedent()
+
+    def _pause(self, element: str, *, is_struct: bool) -> None:
+        source = self._source
+        source.line("k += 1")
+        source.line(f"if not k & {_ELEMENTS_IN_PIECE - 1}: yield")
+        if not is_struct:
+            return
+        source.indent(f"if type({element}) is bytes:")
+        if self._out == "out":
+            noted = f"gaps.append((len(out), {element}, len({element})))"
+            source.line(f"if len({element}) > {_COPIED_BYTES_MAX}: {noted}")
+            source.line(f"else: out += {element}")
+        else:
+            source.line(f"{self._out} += {element}")
+        source.line("continue")
         source.dedent()
 
     def _struct_field(self, cls: type[Message], value: str, nullable: bool, null_byte: int = 255) -> None:

@@ -1,7 +1,8 @@
 """From a frame to an answer: header, route, version, door, body, handler, reply.
 
 A request that repeats the one before it, as those of a busy producer do, is recognised by its template, which
-spares it all of that but the door.
+spares it all of that but the door. A long request is decoded in pieces, and so is a long answer made and
+encoded (`long_work`): neither holds up the others.
 
 Bytes that Apache Kafka does not answer (an unknown API or version, a malformed body) close the connection
 and leave a log line. This is the one place of the broker with a broad `except`: a bug in a handler becomes
@@ -19,6 +20,7 @@ from riverlog.broker.dispatch.door import Door, DoorRefusal
 from riverlog.broker.dispatch.route import AnyRoute
 from riverlog.broker.exchange.context import Answer, HangUp, InOrder, Parts, RequestContext
 from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply, PendingReply
+from riverlog.broker.exchange.long_work import InPieces, LongWork
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.exchange.rate_limited_log import RateLimitedLog
 from riverlog.broker.handlers.api_versions import unsupported_version_reply
@@ -27,6 +29,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.named_tuples import maker_of
+from riverlog.model.pieces import Pieces
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
@@ -35,6 +38,7 @@ from riverlog.wire.framing import decode_request_header
 from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
+_LONG_REQUEST_BYTES = 8 * 1024  # A millisecond's work or less.
 _REMEMBER_EVERY = 64  # What is remembered may be of no use any more, and making it costs a request's time.
 _context = maker_of(RequestContext)
 
@@ -46,6 +50,7 @@ class Dispatcher:
         """Of the only API that has templates."""
         self._admit = door.admit
         self._log = RateLimitedLog(_logger, clock.monotonic_s)
+        self._long_work = LongWork(clock.monotonic_s)
         self._rejected = metrics.counter("riverlog_requests_refused_total")
         self._failed = metrics.counter("riverlog_requests_failed_total")
 
@@ -82,6 +87,10 @@ class Dispatcher:
             return self._reject(origin, f"version {version} of {route.api.name} is not served")
         if not is_admitted and (refusal := admit(route, origin, client_id, len(frame))) is not None:
             return self._refused(route, version, correlation_id, refusal, origin)
+        if len(frame) > _LONG_REQUEST_BYTES and route.decode_in_pieces is not None:
+            # The bytes are copied, since others use the place where they were received.
+            work = self._answer_long(route, memoryview(bytes(frame)), start, _context((header, origin)))
+            return Later(asyncio.get_running_loop().create_task(work), may_be_overtaken=False)
         try:
             request = route.decode(frame, version, start)
         except MalformedMessage as error:
@@ -110,6 +119,11 @@ class Dispatcher:
             if response is None:
                 return None
             may_be_overtaken = route.may_be_overtaken
+            if type(response) is InPieces:
+                finishing = asyncio.get_running_loop().create_task(
+                    self._finish_long(route, response.pieces, context)
+                )
+                return Later(finishing, may_be_overtaken)
             if isinstance(response, DelayedReply):
                 return Later(self._pending(route, response, context), may_be_overtaken)
             if type(response) is InOrder:
@@ -145,6 +159,32 @@ class Dispatcher:
             return self._encode(route, await response, context)
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, context.version, context.header.correlation_id)
+
+    async def _answer_long(
+        self, route: AnyRoute, frame: memoryview, start: int, context: RequestContext
+    ) -> Answer:
+        assert route.decode_in_pieces is not None
+        version = context.version
+        try:
+            request = await self._long_work.do(route.decode_in_pieces(frame, version, start))
+        except MalformedMessage as error:
+            return self._reject(context.origin, f"malformed {route.api.name} v{version}: {error}")
+        answer = self._answer(route, request, context)
+        del request  # So that the work has it for itself, and may let go of what it has read.
+        if not isinstance(answer, Later):
+            return answer
+        assert not isinstance(answer.answer, PendingReply), "for requests that are never decoded in pieces"
+        return await answer.answer
+
+    async def _finish_long(self, route: AnyRoute, pieces: Pieces[Any], context: RequestContext) -> Answer:
+        version, correlation_id = context.version, context.header.correlation_id
+        try:
+            response = await self._long_work.do(pieces)
+            if not isinstance(response, Message):
+                return self._encode(route, response, context)
+            return await self._long_work.do(route.encode_in_pieces(version, correlation_id, response))
+        except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
+            return self._failure(route, version, correlation_id)
 
     def _encode(self, route: AnyRoute, response: Any, context: RequestContext) -> Answer:
         if response is None or type(response) is list:

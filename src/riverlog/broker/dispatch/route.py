@@ -11,11 +11,13 @@ from typing import Any, Generic, Protocol, TypeVar
 from riverlog.broker.exchange.context import Parts, RequestContext
 from riverlog.broker.exchange.origin import Origin, Template
 from riverlog.broker.exchange.outcome import Outcome
+from riverlog.model.pieces import Pieces
 from riverlog.model.rights import Rights
 from riverlog.wire.apis import Api, api_of
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.codec import decode as decode_by_table
-from riverlog.wire.framing import RequestHeader, encode_response_in_parts
+from riverlog.wire.codec import decode_in_pieces
+from riverlog.wire.framing import RequestHeader, encode_response_in_parts, encode_response_in_pieces
 from riverlog.wire.schema import Message
 
 Q = TypeVar("Q", bound=Message)
@@ -32,6 +34,8 @@ class Handler(Protocol[Q_contra, R_co]):
 
 Decode = Callable[[memoryview, int, int], Any]
 Encode = Callable[[int, int, Any], Parts]
+DecodeInPieces = Callable[[memoryview, int, int], Pieces[Any]]
+EncodeInPieces = Callable[[int, int, Any], Pieces[Parts]]
 
 
 class MakeTemplate(Protocol):
@@ -51,6 +55,10 @@ class Route(Generic[Q, R]):
     needs: Rights
     decode: Decode
     encode: Encode
+    decode_in_pieces: DecodeInPieces | None
+    """For long requests; None where they hold records, and are long for that."""
+    encode_in_pieces: EncodeInPieces
+    """For responses that were made in pieces."""
     served_version_min: int
     """Versions from `api.min_version` up to here are advertised but close the connection when used."""
     may_be_overtaken: bool
@@ -80,6 +88,8 @@ def route(
         needs,
         decode or _by_table(request),
         partial(encode_response_in_parts, int(api.key)),
+        None if decode is not None else _by_table_in_pieces(request),
+        partial(encode_response_in_pieces, int(api.key)),
         api.min_version if served_version_min is None else served_version_min,
         may_be_overtaken,
         make_template,
@@ -89,6 +99,14 @@ def route(
 def _by_table(request: type[Message]) -> Decode:
     def decode_body(data: memoryview, version: int, start: int) -> Any:
         message, _ = decode_by_table(request, version, data, start)
+        return message
+
+    return decode_body
+
+
+def _by_table_in_pieces(request: type[Message]) -> DecodeInPieces:
+    def decode_body(data: memoryview, version: int, start: int) -> Pieces[Any]:
+        message, _ = yield from decode_in_pieces(request, version, data, start)
         return message
 
     return decode_body

@@ -4,9 +4,9 @@ Since 1 it tells which protocol each member speaks. A group of another kind is n
 """
 
 import asyncio
-from collections.abc import Awaitable
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.shared.authorized_operations import ON_GROUP
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer.description import DescribedMember, Description
@@ -16,6 +16,8 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import GROUP_VERSION
+from riverlog.model.pieces import Pieces
+from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages import consumer_group_describe as messages
 from riverlog.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -24,6 +26,7 @@ from riverlog.wire.messages.consumer_group_describe import (
 )
 
 _SPEAKS_CLASSIC, _SPEAKS_CONSUMER = 0, 1
+_GROUPS_IN_PIECE = 16
 
 
 class ConsumerGroupDescribeHandler:
@@ -33,7 +36,7 @@ class ConsumerGroupDescribeHandler:
 
     def handle(
         self, request: ConsumerGroupDescribeRequest, context: RequestContext
-    ) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
+    ) -> ConsumerGroupDescribeResponse | InPieces[ConsumerGroupDescribeResponse]:
         if not self._follower.image.features.get(GROUP_VERSION):
             return ConsumerGroupDescribeResponse(
                 groups=[
@@ -41,11 +44,24 @@ class ConsumerGroupDescribeHandler:
                     for group_id in request.group_ids
                 ]
             )
+        return InPieces(self._in_pieces(request, context.version))
+
+    def _in_pieces(
+        self, request: ConsumerGroupDescribeRequest, version: int
+    ) -> Pieces[ConsumerGroupDescribeResponse]:
+        response = ConsumerGroupDescribeResponse()
         # Ids that cannot be are told first, as Kafka does.
-        asked = [(group_id, self._ask(group_id)) for group_id in sorted(request.group_ids, key=bool)]
-        if all(answer.done() for _, answer in asked):
-            return self._respond(request, asked)
-        return self._respond_later(request, asked)
+        group_ids = sorted(request.group_ids, key=bool)
+        for start in range(0, len(group_ids), _GROUPS_IN_PIECE):
+            asked = [(each, self._ask(each)) for each in group_ids[start : start + _GROUPS_IN_PIECE]]
+            if waits_for := [answer for _, answer in asked if not answer.done()]:
+                yield asyncio.wait(waits_for)
+            for group_id, answer in asked:
+                described = _group(group_id, answer.result(), self._follower.image)
+                if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
+                    described.authorized_operations = ON_GROUP
+                response.groups.append((yield from encoded_element(described, version)))
+        return response
 
     def _ask(self, group_id: str) -> "ShardAnswer[Description]":
         if not group_id:
@@ -53,23 +69,6 @@ class ConsumerGroupDescribeHandler:
             refused.set_result(ErrorCode.INVALID_GROUP_ID)
             return refused
         return self._groups.ask(group_id, lambda shard: shard.consumer.describe(group_id))
-
-    async def _respond_later(
-        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, ShardAnswer[Description]]]"
-    ) -> ConsumerGroupDescribeResponse:
-        await asyncio.wait([answer for _, answer in asked])
-        return self._respond(request, asked)
-
-    def _respond(
-        self, request: ConsumerGroupDescribeRequest, asked: "list[tuple[str, ShardAnswer[Description]]]"
-    ) -> ConsumerGroupDescribeResponse:
-        response = ConsumerGroupDescribeResponse()
-        for group_id, answer in asked:
-            described = _group(group_id, answer.result(), self._follower.image)
-            if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
-                described.authorized_operations = ON_GROUP
-            response.groups.append(described)
-        return response
 
 
 def _group(group_id: str, found: Description | ErrorCode, image: ClusterImage) -> DescribedGroup:

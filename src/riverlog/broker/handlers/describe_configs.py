@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import assert_never
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.shared.config_alterations import Layers
 from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.controller import names
@@ -22,6 +23,8 @@ from riverlog.model.config import describe
 from riverlog.model.config.effective import BrokerLayers, ConfigSource
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
+from riverlog.model.pieces import Pieces
+from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -34,6 +37,8 @@ from riverlog.wire.messages.describe_configs import (
 _KINDS = frozenset(ResourceType)
 _NO_SUCH_TOPIC = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 _UNKNOWN_KIND = Refusal(ErrorCode.INVALID_REQUEST, "A resource of the request has a type that is not known.")
+
+_SHORT_RESOURCES_MAX = 2  # Each has a few hundred settings at most.
 
 Described = list[DescribeConfigsResourceResult]
 
@@ -48,7 +53,11 @@ class DescribeConfigsHandler:
         self._node_id = node_id
         self._clock = clock
 
-    def handle(self, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    def handle(
+        self, request: DescribeConfigsRequest, context: RequestContext
+    ) -> DescribeConfigsResponse | InPieces[DescribeConfigsResponse]:
+        if len(request.resources) > _SHORT_RESOURCES_MAX:
+            return InPieces(self._in_pieces(request, context.version))
         if not all(resource.resource_type in _KINDS for resource in request.resources):
             return DescribeConfigsResponse(
                 results=[_result(resource, _UNKNOWN_KIND) for resource in request.resources]
@@ -56,6 +65,19 @@ class DescribeConfigsHandler:
         return DescribeConfigsResponse(
             results=[_result(resource, self._describe(resource, request)) for resource in request.resources]
         )
+
+    def _in_pieces(self, request: DescribeConfigsRequest, version: int) -> Pieces[DescribeConfigsResponse]:
+        response = DescribeConfigsResponse()
+        are_known = True
+        for resource in request.resources:
+            are_known = are_known and resource.resource_type in _KINDS
+            yield None
+        for resource in request.resources:
+            described = self._describe(resource, request) if are_known else _UNKNOWN_KIND
+            yield None
+            result = yield from encoded_element(_result(resource, described), version)
+            response.results.append(result)
+        return response
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest

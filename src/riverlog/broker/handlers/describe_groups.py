@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.shared.authorized_operations import NOT_ASKED, ON_GROUP
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.states import State
@@ -15,6 +16,8 @@ from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.groups.kinds import SIMPLE_GROUP
 from riverlog.coordinator.groups.shard import GroupShard
 from riverlog.model.errors import ErrorCode
+from riverlog.model.pieces import Pieces
+from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -23,21 +26,31 @@ from riverlog.wire.messages.describe_groups import (
 )
 
 _NOT_FOUND_SINCE: Final = 6
+_GROUPS_IN_PIECE: Final = 16
 
 
 class DescribeGroupsHandler:
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
 
-    async def handle(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
+    def handle(
+        self, request: DescribeGroupsRequest, context: RequestContext
+    ) -> InPieces[DescribeGroupsResponse]:
+        return InPieces(self._in_pieces(request, context.version))
+
+    def _in_pieces(self, request: DescribeGroupsRequest, version: int) -> Pieces[DescribeGroupsResponse]:
         operations = ON_GROUP if request.include_authorized_operations else NOT_ASKED
         response = DescribeGroupsResponse()
-        asked = [self._groups.ask(each, partial(_described, group_id=each)) for each in request.groups]
-        for group_id, answer in zip(request.groups, await asyncio.gather(*asked), strict=True):
-            described = _presented(group_id, answer, context.version)
-            if described.error_code == ErrorCode.NONE:
-                described.authorized_operations = operations
-            response.groups.append(described)
+        for start in range(0, len(request.groups), _GROUPS_IN_PIECE):
+            group_ids = request.groups[start : start + _GROUPS_IN_PIECE]
+            asked = [self._groups.ask(each, partial(_described, group_id=each)) for each in group_ids]
+            if waits_for := [each for each in asked if not each.done()]:
+                yield asyncio.wait(waits_for)
+            for group_id, answer in zip(group_ids, asked, strict=True):
+                described = _presented(group_id, answer.result(), version)
+                if described.error_code == ErrorCode.NONE:
+                    described.authorized_operations = operations
+                response.groups.append((yield from encoded_element(described, version)))
         return response
 
 

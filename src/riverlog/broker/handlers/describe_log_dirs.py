@@ -5,13 +5,16 @@ out, and so are logs that were moved aside, as in Kafka. A copy on its way into 
 beside the partitions. No directory is ever cordoned (5).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
+from riverlog.model.pieces import Pieces
 from riverlog.storage.directory.described import DescribedDirectory
+from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -22,8 +25,8 @@ from riverlog.wire.messages.describe_log_dirs import (
 
 
 class LogDirectories(Protocol):
-    async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
-        """Every data directory; with `None`, all partitions. Does not open logs, nor block the event loop."""
+    def describe(self, wanted: Collection[TopicPartition] | None) -> Pieces[Sequence[DescribedDirectory]]:
+        """Every data directory; with `None`, all partitions. Opens no log."""
         ...
 
 
@@ -31,32 +34,39 @@ class DescribeLogDirsHandler:
     def __init__(self, directories: LogDirectories) -> None:
         self._directories = directories
 
-    async def handle(
+    def handle(
         self, request: DescribeLogDirsRequest, context: RequestContext
-    ) -> DescribeLogDirsResponse:
+    ) -> InPieces[DescribeLogDirsResponse]:
+        return InPieces(self._in_pieces(request, context.version))
+
+    def _in_pieces(self, request: DescribeLogDirsRequest, version: int) -> Pieces[DescribeLogDirsResponse]:
         wanted: dict[TopicPartition, None] | None = None
         if request.topics is not None:
-            wanted = {
-                TopicPartition(topic.topic, index): None
-                for topic in request.topics
-                for index in topic.partitions
-            }
-        directories = await self._directories.describe(None if wanted is None else wanted.keys())
-        return DescribeLogDirsResponse(results=[_result(directory, wanted) for directory in directories])
+            wanted = {}
+            for topic in request.topics:
+                for index in topic.partitions:
+                    wanted[TopicPartition(topic.topic, index)] = None
+                    yield None
+        directories = yield from self._directories.describe(None if wanted is None else wanted.keys())
+        response = DescribeLogDirsResponse()
+        for directory in directories:
+            response.results.append((yield from _result(directory, wanted, version)))
+        return response
 
 
 def _result(
-    directory: DescribedDirectory, wanted: Collection[TopicPartition] | None
-) -> DescribeLogDirsResult:
+    directory: DescribedDirectory, wanted: Collection[TopicPartition] | None, version: int
+) -> Pieces[DescribeLogDirsResult]:
     if directory.is_offline:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for each in directory.sizes_bytes if wanted is None else wanted:
-        size = directory.sizes_bytes.get(each)
-        if size is None:
-            continue
-        topic = topics.setdefault(each.topic, DescribeLogDirsTopic(name=each.topic))
-        topic.partitions.append(DescribeLogDirsPartition(partition_index=each.partition, partition_size=size))
+    for each, size in _sizes(directory, wanted):
+        yield None
+        if size is not None:
+            topic = topics.setdefault(each.topic, DescribeLogDirsTopic(name=each.topic))
+            topic.partitions.append(
+                DescribeLogDirsPartition(partition_index=each.partition, partition_size=size)
+            )
     for each, future in directory.futures.items():
         topic = topics.setdefault(each.topic, DescribeLogDirsTopic(name=each.topic))
         topic.partitions.append(
@@ -67,9 +77,26 @@ def _result(
                 is_future_key=True,
             )
         )
-    return DescribeLogDirsResult(
-        log_dir=directory.path,
-        topics=list(topics.values()),
-        total_bytes=directory.total_bytes,
-        usable_bytes=directory.usable_bytes,
+    result = DescribeLogDirsResult(
+        log_dir=directory.path, total_bytes=directory.total_bytes, usable_bytes=directory.usable_bytes
     )
+    for topic in topics.values():
+        result.topics.append((yield from encoded_element(topic, version)))
+        topic.partitions = []
+    return result
+
+
+def _sizes(
+    directory: DescribedDirectory, wanted: Collection[TopicPartition] | None
+) -> Iterator[tuple[TopicPartition, int | None]]:
+    sizes = directory.sizes_bytes
+    if wanted is not None:
+        for each in wanted:
+            yield each, sizes.get(each.topic, _NONE).get(each.partition)
+        return
+    for topic, partitions in sizes.items():
+        for index, size in partitions.items():
+            yield TopicPartition(topic, index), size
+
+
+_NONE: Mapping[int, int] = {}

@@ -1,9 +1,11 @@
 """DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
+from riverlog.model.pieces import Pieces, at_once
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.producers.state import ProducerEntry
 from riverlog.wire.messages.describe_producers import (
@@ -20,16 +22,22 @@ class DescribeProducersHandler:
         self._replicas = replicas
         self._follower = follower
 
-    def handle(self, request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
-        return DescribeProducersResponse(
-            topics=[
-                TopicResponse(
-                    name=topic.name,
-                    partitions=[self._describe(topic.name, each) for each in topic.partition_indexes],
-                )
-                for topic in request.topics
-            ]
-        )
+    def handle(
+        self, request: DescribeProducersRequest, context: RequestContext
+    ) -> DescribeProducersResponse | InPieces[DescribeProducersResponse]:
+        pieces = self._in_pieces(request)
+        is_short = sum([len(topic.partition_indexes) for topic in request.topics]) <= SHORT_ENTRIES_MAX
+        return at_once(pieces) if is_short else InPieces(pieces)
+
+    def _in_pieces(self, request: DescribeProducersRequest) -> Pieces[DescribeProducersResponse]:
+        response = DescribeProducersResponse()
+        for topic in request.topics:
+            result = TopicResponse(name=topic.name)
+            for index in topic.partition_indexes:
+                result.partitions.append(self._describe(topic.name, index))
+                yield None
+            response.topics.append(result)
+        return response
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
         partition = self._replicas.look(topic, index)

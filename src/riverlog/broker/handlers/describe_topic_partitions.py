@@ -4,9 +4,11 @@ No topics in the request means all of them. A cursor says where a page begins; i
 asked for, unless all were. The last page has no next cursor.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared import authorized_operations
 from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.controller import names
@@ -14,6 +16,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.internal_topics import INTERNAL_TOPICS
+from riverlog.model.pieces import Pieces, at_once, sorted_in_pieces
 from riverlog.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -33,57 +36,64 @@ class DescribeTopicPartitionsHandler:
 
     def handle(
         self, request: DescribeTopicPartitionsRequest, context: RequestContext
-    ) -> DescribeTopicPartitionsResponse:
+    ) -> DescribeTopicPartitionsResponse | InPieces[DescribeTopicPartitionsResponse]:
         view = ClusterView(self._follower.image, context.listener_name)
-        wanted = _wanted(request, view)
-        if wanted is None:
-            return DescribeTopicPartitionsResponse(
-                topics=[
-                    DescribeTopicPartitionsResponseTopic(
-                        name=topic.name, error_code=ErrorCode.INVALID_REQUEST
-                    )
-                    for topic in request.topics
-                ]
-            )
         room = max(1, min(request.response_partition_limit, self._partitions_max))
-        return _page(request, wanted, view, room)
+        pages = _page_in_pieces(request, view, room)
+        topics = len(request.topics or view.image.topics)
+        is_short = room <= SHORT_ENTRIES_MAX and topics <= SHORT_ENTRIES_MAX
+        return at_once(pages) if is_short else InPieces(pages)
 
 
-def _wanted(request: DescribeTopicPartitionsRequest, view: ClusterView) -> list[str] | None:
+def _page_in_pieces(
+    request: DescribeTopicPartitionsRequest, view: ClusterView, room: int
+) -> Pieces[DescribeTopicPartitionsResponse]:
+    """Of one image, whatever happens meanwhile."""
+    response = DescribeTopicPartitionsResponse()
+    wanted = yield from _wanted(request, view)
+    if wanted is None:
+        for topic in request.topics:
+            response.topics.append(
+                DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=ErrorCode.INVALID_REQUEST)
+            )
+            yield None
+        return response
+    cursor = request.cursor
+    for name in wanted:
+        if room == 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name)
+            break
+        yield None
+        found = view.image.topics.get(name)
+        if found is None:
+            response.topics.append(_missing(name))
+            continue
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        end = min(len(found.partitions), first + room)
+        response.topics.append((yield from _described(found, range(first, end), view)))
+        room -= max(0, end - first)
+        if end < len(found.partitions):
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=end)
+            break
+    return response
+
+
+def _wanted(request: DescribeTopicPartitionsRequest, view: ClusterView) -> Pieces[Iterator[str] | None]:
     """Names from the cursor on, in order; `None` when the cursor leads nowhere."""
     cursor = request.cursor
     start = "" if cursor is None else cursor.topic_name
     if cursor is not None and cursor.partition_index < 0:
         return None
     if not request.topics:
-        return sorted(name for name in view.image.topics if name >= start)
-    wanted = sorted({topic.name for topic in request.topics if topic.name >= start})
-    if cursor is not None and (not wanted or wanted[0] != start):
+        return (yield from sorted_in_pieces(name for name in view.image.topics if name >= start))
+    names_asked = set[str]()
+    for topic in request.topics:
+        if topic.name >= start:
+            names_asked.add(topic.name)
+        yield None
+    if cursor is not None and start not in names_asked:
         return None
-    return wanted
-
-
-def _page(
-    request: DescribeTopicPartitionsRequest, wanted: list[str], view: ClusterView, room: int
-) -> DescribeTopicPartitionsResponse:
-    response = DescribeTopicPartitionsResponse()
-    cursor = request.cursor
-    for name in wanted:
-        if room == 0:
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name)
-            break
-        topic = view.image.topics.get(name)
-        if topic is None:
-            response.topics.append(_missing(name))
-            continue
-        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        end = min(len(topic.partitions), first + room)
-        response.topics.append(_described(topic, range(first, end), view))
-        room -= max(0, end - first)
-        if end < len(topic.partitions):
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=end)
-            break
-    return response
+    return (yield from sorted_in_pieces(names_asked))
 
 
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
@@ -96,7 +106,9 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _described(topic: TopicImage, indexes: range, view: ClusterView) -> DescribeTopicPartitionsResponseTopic:
+def _described(
+    topic: TopicImage, indexes: range, view: ClusterView
+) -> Pieces[DescribeTopicPartitionsResponseTopic]:
     answer = DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -104,6 +116,7 @@ def _described(topic: TopicImage, indexes: range, view: ClusterView) -> Describe
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )
     for index in indexes:
+        yield None
         partition = topic.partitions[index]
         error, leader_id, replicas, isr, offline = view.partition(topic, index, _NEWEST_METADATA)
         answer.partitions.append(

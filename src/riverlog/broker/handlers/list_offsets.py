@@ -8,15 +8,18 @@ log itself ends, committed or not: it has to find its place in it before anythin
 tiered: local is everything, tiered nothing.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.errors import ErrorCode
+from riverlog.model.pieces import Pieces
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -53,7 +56,11 @@ class ListOffsetsHandler:
     def __init__(self, replicas: ReplicaSet) -> None:
         self._replicas = replicas
 
-    def handle(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    def handle(
+        self, request: ListOffsetsRequest, context: RequestContext
+    ) -> ListOffsetsResponse | InPieces[ListOffsetsResponse]:
+        if sum([len(topic.partitions) for topic in request.topics]) > SHORT_ENTRIES_MAX:
+            return InPieces(self._in_pieces(request, context.version))
         response = ListOffsetsResponse()
         for topic in request.topics:
             answer = ListOffsetsTopicResponse(name=topic.name)
@@ -67,6 +74,32 @@ class ListOffsetsHandler:
                 answer.partitions.append(reply)
             if answer.partitions:
                 response.topics.append(answer)
+        return response
+
+    def _in_pieces(self, request: ListOffsetsRequest, version: int) -> Pieces[ListOffsetsResponse]:
+        """The same, with each topic encoded when it is done, so that little is kept."""
+        response = ListOffsetsResponse()
+        left = deque(request.topics)
+        request.topics = []
+        while left:
+            topic = left.popleft()
+            answer = ListOffsetsTopicResponse(name=topic.name)
+            asked: dict[int, ListOffsetsPartition] = {}
+            repeated: set[int] = set()
+            for each in topic.partitions:
+                if each.partition_index in asked:
+                    repeated.add(each.partition_index)
+                asked[each.partition_index] = each
+                yield None
+            topic.partitions = []
+            for index, wanted in asked.items():
+                if index in repeated:
+                    answer.partitions.append(_error(index, ErrorCode.INVALID_REQUEST))
+                else:
+                    answer.partitions.append(self._look_up(topic.name, wanted, request, version))
+                yield None
+            if answer.partitions:
+                response.topics.append((yield from encoded_element(answer, version)))
         return response
 
     def _look_up(

@@ -1,7 +1,9 @@
 """OffsetForLeaderEpoch 2-4: where a leader epoch ends, by which a client finds out that it has diverged."""
 
 from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.model.errors import ErrorCode
+from riverlog.model.pieces import Pieces, at_once
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -18,16 +20,20 @@ class OffsetForLeaderEpochHandler:
 
     def handle(
         self, request: OffsetForLeaderEpochRequest, context: RequestContext
-    ) -> OffsetForLeaderEpochResponse:
-        return OffsetForLeaderEpochResponse(
-            topics=[
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=[self._look_up(topic.topic, wanted) for wanted in topic.partitions],
-                )
-                for topic in request.topics
-            ]
-        )
+    ) -> OffsetForLeaderEpochResponse | InPieces[OffsetForLeaderEpochResponse]:
+        pieces = self._in_pieces(request)
+        is_short = sum([len(topic.partitions) for topic in request.topics]) <= SHORT_ENTRIES_MAX
+        return at_once(pieces) if is_short else InPieces(pieces)
+
+    def _in_pieces(self, request: OffsetForLeaderEpochRequest) -> Pieces[OffsetForLeaderEpochResponse]:
+        response = OffsetForLeaderEpochResponse()
+        for topic in request.topics:
+            result = OffsetForLeaderTopicResult(topic=topic.topic)
+            for wanted in topic.partitions:
+                result.partitions.append(self._look_up(topic.topic, wanted))
+                yield None
+            response.topics.append(result)
+        return response
 
     def _look_up(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
         partition = self._replicas.look(topic, wanted.partition)

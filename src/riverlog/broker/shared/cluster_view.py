@@ -35,6 +35,11 @@ class ClusterView:
         for node_id, broker in image.brokers.items():
             for key in broker.offline:
                 self._failed.setdefault(key, set()).add(node_id)
+        self._failed_topics = {topic_id for topic_id, _ in self._failed}
+
+    def has_failed(self, topic: TopicImage) -> bool:
+        """Whether replicas of it are in a directory that has failed, so that it is told otherwise."""
+        return topic.topic_id in self._failed_topics
 
     def brokers(self) -> list[tuple[BrokerImage, Address]]:
         return [(self.image.brokers[node_id], address) for node_id, address in self.reachable.items()]

@@ -61,11 +61,11 @@ class GroupShard:
                 return group
         return SIMPLE_GROUP if self.offsets.has_any(group_id) else None
 
-    def group_ids(self) -> Iterable[str]:
+    def group_ids(self) -> set[str]:
         ids = set(self.offsets.table.group_ids())
         for kind in self.kinds:
             ids.update(kind.group_ids())
-        return sorted(ids)
+        return ids
 
     def decide_deletion(self, group_id: str, token: Token[ErrorCode]) -> Effects:
         """An administrator deletes a group, which must be empty, with its offsets."""

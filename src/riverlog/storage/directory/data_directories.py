@@ -15,12 +15,16 @@ from riverlog.model.clock import Clock
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
 from riverlog.model.ids import TopicPartition
+from riverlog.model.pieces import Pieces, sorted_in_pieces
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.log_move import settle_moves
+from riverlog.storage.files.checkpoint import partition_of
 from riverlog.storage.log.closed_log import NOTHING, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
+
+_MEASURED_AT_ONCE = 200
 
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -161,36 +165,83 @@ class DataDirectories:
                     unfinished.append((directory, partition))
         return unfinished
 
-    async def describe(self, wanted: Collection[TopicPartition] | None) -> Sequence[DescribedDirectory]:
-        offline = [DescribedDirectory(path, {}, 0, 0, is_offline=True) for path in self._unusable]
-        return [
-            *await self.in_thread(lambda: [self._describe(each, wanted) for each in self._directories]),
-            *offline,
-        ]
+    def describe(self, wanted: Collection[TopicPartition] | None) -> Pieces[Sequence[DescribedDirectory]]:
+        described: list[DescribedDirectory] = []
+        for directory in self._directories:
+            try:
+                described.append((yield from self._describe(directory, wanted)))
+            except StorageError:
+                described.append(_offline(directory.path))  # It failed meanwhile, which was told.
+        return [*described, *map(_offline, self._unusable)]
 
     def _describe(
         self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
-    ) -> DescribedDirectory:
+    ) -> Pieces[DescribedDirectory]:
         if not directory.is_online:
-            return DescribedDirectory(directory.path, {}, 0, 0, is_offline=True)
-        present = directory.partitions() if wanted is None else (each for each in wanted if each in directory)
-        sizes = {each: directory.size_of(each) for each in present}
+            return _offline(directory.path)
+        sizes = yield from self._sizes_in(directory, wanted)
         if directory is self._directories[0]:
             # Partitions that nobody has used yet have no directory; they will be somewhere, and are empty.
-            hosted = {each for each, topic_id in self._hosted() if (each, topic_id) not in self._missing}
-            unused = hosted if wanted is None else hosted.intersection(wanted)
-            sizes.update((each, 0) for each in sorted(unused) if self.directory_of(each) is None)
+            unused = yield from self._unused(wanted)
+            for topic, indexes in unused.items():
+                sizes.setdefault(topic, {}).update((index, 0) for index in indexes)
+                yield None
+        space = self._loop.run_in_executor(
+            self._thread, lambda: (directory.total_bytes, directory.free_bytes)
+        )
+        yield space
         return DescribedDirectory(
             directory.path,
             sizes,
-            directory.total_bytes,
-            directory.free_bytes,
+            *space.result(),
             futures={
                 log.topic_partition: FutureReplica(log.size_bytes, self._lag_of(log))
                 for log in directory.futures.opened()
                 if wanted is None or log.topic_partition in wanted
             },
         )
+
+    def _sizes_in(
+        self, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+    ) -> Pieces[dict[str, dict[int, int]]]:
+        """Of those that have a directory, by topic; files are looked at where nobody has done so before."""
+        sizes: dict[str, dict[int, int]] = {}
+        unknown: list[str] = []
+        in_order = (yield from sorted_in_pieces(directory.names())) if wanted is None else map(str, wanted)
+        for name in in_order:
+            yield None
+            if not directory.has(name):
+                continue
+            partition = partition_of(name)
+            size = directory.size_of(name)
+            if size is None:
+                unknown.append(name)
+            sizes.setdefault(partition.topic, {})[partition.partition] = size or 0
+        for start in range(0, len(unknown), _MEASURED_AT_ONCE):
+            some = unknown[start : start + _MEASURED_AT_ONCE]
+            measuring = self._loop.run_in_executor(self._thread, directory.measure, some)
+            yield measuring
+            directory.note_sizes(measuring.result())
+            for name in some:
+                partition = partition_of(name)
+                size = directory.size_of(name)
+                if size is None:
+                    sizes[partition.topic].pop(partition.partition)  # It is gone meanwhile.
+                else:
+                    sizes[partition.topic][partition.partition] = size
+        return sizes
+
+    def _unused(self, wanted: Collection[TopicPartition] | None) -> Pieces[dict[str, list[int]]]:
+        """Partitions that belong here and have no directory, by topic, in order."""
+        found: dict[str, list[int]] = {}
+        for partition, topic_id in self._hosted():
+            yield None
+            is_wanted = wanted is None or partition in wanted
+            is_missing = bool(self._missing) and (partition, topic_id) in self._missing
+            if is_wanted and not is_missing and self.directory_of(partition) is None:
+                found.setdefault(partition.topic, []).append(partition.partition)
+        in_order = yield from sorted_in_pieces(found)
+        return {topic: found[topic] for topic in in_order}
 
     def _lag_of(self, future: Log) -> int:
         """How far a copy is behind. Its original is open as long as it is copied."""
@@ -278,6 +329,10 @@ class DataDirectories:
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._thread, work)
+
+
+def _offline(path: str) -> DescribedDirectory:
+    return DescribedDirectory(path, {}, 0, 0, is_offline=True)
 
 
 def _recover(directory: LogDirectory) -> list[TopicPartition]:

@@ -15,8 +15,8 @@ class FutureReplica(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class DescribedDirectory:
     path: str
-    sizes_bytes: Mapping[TopicPartition, int]
-    """Of the partitions that were asked for and are here."""
+    sizes_bytes: Mapping[str, Mapping[int, int]]
+    """Of the partitions that were asked for and are here, by topic."""
     total_bytes: int
     usable_bytes: int
     is_offline: bool = False

@@ -23,9 +23,10 @@ from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, unless_failing
 from riverlog.storage.directory.claim import new_cluster_id, take
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
+from riverlog.storage.directory.closed_logs import ClosedLogs
 from riverlog.storage.directory.future_logs import FutureLogs
 from riverlog.storage.directory.state import read_shutdown_state, write_shutdown_state
-from riverlog.storage.directory.strays import log_bytes
+from riverlog.storage.disk.guarded import GuardedDisk
 from riverlog.storage.disk.open_files import OpenFiles
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import partition_of
@@ -65,7 +66,9 @@ class LogDirectory:
         self.environment = environment
         self.run_blocking: Callable[[Callable[[], None]], None] | None = None
         environment.on_synced = self._note_synced
-        self._disk = disk = environment.files.disk
+        disk = environment.files.disk
+        assert isinstance(disk, GuardedDisk)
+        self._disk: Disk = disk
         self._clock = environment.clock
         self._lock = lock
         self._config_for = config_for
@@ -75,8 +78,7 @@ class LogDirectory:
         self._cleaned = CleanerOffsets(path, disk)
         self._logs: dict[str, Log] = {}
         self._created: set[str] = set()
-        self._facts: dict[str, LogFacts] = {}
-        """Of logs that were open and are closed now: a log is in one of both."""
+        self._closed = ClosedLogs(path, disk)
         self._is_closing = self._checkpoint_waits = False
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
@@ -161,6 +163,13 @@ class LogDirectory:
     def __contains__(self, partition: TopicPartition) -> bool:
         return str(partition) in self._known
 
+    def has(self, name: str) -> bool:
+        return name in self._known
+
+    def names(self) -> list[str]:
+        """Of the directories of the partitions that are here, in no order."""
+        return list(self._known)
+
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition that has a directory here, opened or not; in the order of their names."""
         return (partition_of(name) for name in sorted(self._known))
@@ -213,7 +222,7 @@ class LogDirectory:
         open, or must be opened for good to be recovered."""
         self.health.require_online()
         name = str(partition)
-        facts = self._facts.get(name)
+        facts = self._closed.facts_of(name)
         if facts is not None:
             return facts
         if name in self._logs or name in self._unrecovered:
@@ -222,7 +231,7 @@ class LogDirectory:
             return NOTHING._replace(topic_id=self.topic_id_of(partition))
         with self.look_inside(partition):
             pass
-        return self._facts[name]
+        return self._closed.facts_of(name)
 
     @contextmanager
     def look_inside(self, partition: TopicPartition) -> Iterator[Log]:
@@ -240,12 +249,12 @@ class LogDirectory:
     def _close(self, name: str, log: Log) -> None:
         """Close a log of which nothing is left to be synced; what is known of it stays."""
         self._checkpoints.note(name, log)
-        self._facts[name] = facts_of(log)
+        self._closed.note(name, facts_of(log))
         log.close()
 
     def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
         self.health.require_online()
-        self._facts.pop(name, None)
+        self._closed.forget(name)
         to_open = LogToOpen(
             f"{self.path}/{name}",
             partition,
@@ -288,7 +297,7 @@ class LogDirectory:
             self.delete(partition)
         except (StorageError, DiskFullError):
             self._known.discard(str(partition))
-            self._facts.pop(str(partition), None)
+            self._closed.forget(str(partition))
             if (log := self._logs.pop(str(partition), None)) is not None:
                 log.close(clean=False)
 
@@ -345,18 +354,24 @@ class LogDirectory:
             self._disk.rename(f"{self.path}/{name}", renamed)
         for noted in (self._known, self._created, self._unrecovered):
             noted.discard(name)
-        self._facts.pop(name, None)
+        self._closed.forget(name)
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
 
-    def size_of(self, partition: TopicPartition) -> int:
-        """Bytes in the segments of a partition, without opening the log."""
-        name = str(partition)
+    def size_of(self, name: str) -> int | None:
+        """Bytes in the segments of a partition that is here; None where nobody has looked yet."""
         if (log := self._logs.get(name)) is not None:
             return log.size_bytes
-        if (facts := self._facts.get(name)) is not None:
-            return facts.size_bytes
-        return log_bytes(self._disk, f"{self.path}/{name}")
+        return 0 if name in self._created else self._closed.size_of(name)
+
+    def measure(self, logs: list[str]) -> dict[str, int]:
+        """The sizes of those that are still here. Blocks; any thread."""
+        return self._closed.measure(logs)
+
+    def note_sizes(self, measured: dict[str, int]) -> None:
+        for name, size_bytes in measured.items():
+            if name in self._known and self.size_of(name) is None:
+                self._closed.note_size(name, size_bytes)
 
     @property
     def free_bytes(self) -> int:

@@ -6,7 +6,7 @@ full disk is different: the bytes that did not fit are known, so the caller cuts
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn, TypeVar
 
 from riverlog.model.disk import DirectoryLock, Disk, DiskFile, ReadableBuffer
@@ -169,6 +169,23 @@ class GuardedDisk:
 
     def list(self, path: str) -> list[str]:
         return self._run(lambda: self._disk.list(path), path)
+
+    def list_if_there(self, path: str) -> Sequence[str] | None:
+        """None for a directory that is gone: for who looks while another renames it. Any thread."""
+        try:
+            return self._disk.list(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.health.translate(error, path)
+
+    def size_if_there(self, path: str) -> int | None:
+        try:
+            return self._disk.size(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.health.translate(error, path)
 
     def make_directories(self, path: str) -> None:
         self._run(lambda: self._disk.make_directories(path), path)

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple, Protocol
 
 from riverlog.coordinator.groups.kinds import SIMPLE_GROUP, Claim, Group
 from riverlog.coordinator.groups.offsets.committed import CommittedOffset
+from riverlog.coordinator.groups.offsets.copies import OffsetsCopy, find
 from riverlog.coordinator.groups.offsets.records import commit_record, read_key, read_value, tombstone
-from riverlog.coordinator.groups.offsets.requests import FoundOffset, FoundOffsets, NewOffset, Verdicts
+from riverlog.coordinator.groups.offsets.requests import FoundOffsets, NewOffset, Verdicts
 from riverlog.coordinator.groups.offsets.table import OffsetTable
 from riverlog.coordinator.runtime.effects import (
     NOTHING,
@@ -131,22 +132,38 @@ class Offsets:
         group = self._groups.group(group_id)
         if group is not None and (refusal := group.refuse_fetch(member_id, member_epoch)) is not None:
             return refusal
-        if wanted is None:
-            wanted = [
-                (topic, list(partitions)) for topic, partitions in self.table.topics_of(group_id).items()
-            ]
+        table = self.table
         return [
-            (topic, [self._find(group_id, topic, each, require_stable) for each in partitions])
-            for topic, partitions in wanted
+            (topic, [find(table, group_id, topic, each, require_stable) for each in partitions])
+            for topic, partitions in (self._all_of(group_id) if wanted is None else wanted)
         ]
 
-    def _find(self, group_id: str, topic: str, partition: int, require_stable: bool) -> FoundOffset:
-        if require_stable and self.table.is_pending(group_id, topic, partition):
-            return FoundOffset(partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        found = self.table.get(group_id, topic, partition)
-        if found is None:
-            return FoundOffset(partition)
-        return FoundOffset(partition, found.offset, found.leader_epoch, found.metadata)
+    def fetch_or_copy(
+        self,
+        group_id: str,
+        wanted: Sequence[tuple[str, Sequence[int]]] | None,
+        *,
+        at_once_max: int,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+        require_stable: bool = False,
+    ) -> FoundOffsets | OffsetsCopy | ErrorCode:
+        """As `fetch`; where there is more to tell than `at_once_max`, a copy by which it can be told."""
+        wanted = self._all_of(group_id) if wanted is None else wanted
+        is_long = sum([len(partitions) for _, partitions in wanted]) > at_once_max
+        found = self.fetch(
+            group_id,
+            () if is_long else wanted,
+            member_id=member_id,
+            member_epoch=member_epoch,
+            require_stable=require_stable,
+        )
+        if not is_long or isinstance(found, ErrorCode):
+            return found
+        return OffsetsCopy(self.table.copy_of(group_id), group_id, wanted, require_stable)
+
+    def _all_of(self, group_id: str) -> list[tuple[str, Sequence[int]]]:
+        return [(topic, list(partitions)) for topic, partitions in self.table.topics_of(group_id).items()]
 
     def decide_delete(
         self, token: Token[Verdicts], group_id: str, wanted: Sequence[TopicPartition]
@@ -194,7 +211,7 @@ class Offsets:
     def _sweep(self, now_ms: int) -> Effects:
         """Expire what is due, some groups at a time so that requests do not wait for all of them."""
         if not self._to_sweep:
-            self._to_sweep = list(self._groups.group_ids())
+            self._to_sweep = sorted(self._groups.group_ids())
         records: list[CoordinatorRecord] = []
         looked_at = 0
         while self._to_sweep and looked_at < _SWEPT_AT_ONCE:

@@ -49,6 +49,15 @@ class OffsetTable:
         """The partitions that have an offset, by topic."""
         return self._committed.get(group_id, _NONE)
 
+    def copy_of(self, group_id: str) -> "OffsetTable":
+        """What the group has committed, and which partitions are pending, as it is now."""
+        copy = OffsetTable()
+        if topics := self._committed.get(group_id):
+            copy._committed[group_id] = {topic: dict(partitions) for topic, partitions in topics.items()}
+        if opened := self._open.get(group_id):
+            copy._open[group_id] = dict(opened)
+        return copy
+
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction has an offset for the partition."""
         pending = self._open.get(group_id)

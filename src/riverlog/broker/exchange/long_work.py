@@ -1,0 +1,81 @@
+"""Long requests and answers, worked on in pieces by turns: one piece of one of them in each turn of the loop.
+
+A handler whose answer can be long returns `InPieces` where it is: a generator (`riverlog.model.pieces`) that
+yields where it can be interrupted. The dispatcher has it run here, and so the decoding of a long request and
+the encoding of the answer. What is short is answered at once and knows nothing of this.
+
+However many long answers are in the making, others wait for one piece of one of them. A piece is as long as
+its time allows; its steps are bounded as well, for where time stands still while something runs.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from riverlog.model.pieces import Pieces
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SHORT_ENTRIES_MAX: Final = 100
+"""So many partitions, topics or groups are answered at once: in about a millisecond, or less."""
+
+_PIECE_S: Final = 0.001
+_STEPS_MAX: Final = 1_000
+
+
+class InPieces(NamedTuple, Generic[R]):
+    """The response in the making."""
+
+    pieces: Pieces[R]
+
+
+class LongWork:
+    __slots__ = ("_is_passing", "_now_s", "_waiting")
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_passing = False
+
+    async def do(self, pieces: Pieces[T]) -> T:
+        """Its result. Cancelled, it ends where it is."""
+        now_s = self._now_s
+        try:
+            while True:
+                await self._turn()
+                ends_s = now_s() + _PIECE_S
+                for _ in range(_STEPS_MAX):
+                    waits_for = next(pieces)
+                    if waits_for is not None:
+                        # What became of it is for the work to see.
+                        await asyncio.wait((asyncio.ensure_future(waits_for),))
+                        break
+                    if now_s() >= ends_s:
+                        break
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            pieces.close()
+
+    def _turn(self) -> "asyncio.Future[None]":
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        if not self._is_passing:
+            self._is_passing = True
+            asyncio.get_running_loop().call_soon(self._pass)
+        return turn
+
+    def _pass(self) -> None:
+        """The turn is the next one's who still wants it."""
+        waiting = self._waiting
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+        self._is_passing = bool(waiting)
+        if waiting:
+            asyncio.get_running_loop().call_soon(self._pass)
