@@ -47,7 +47,8 @@ SETTINGS: dict[str, dict[str, object]] = {
 class Served(Protocol):
     """A broker, or a cluster of them."""
 
-    bootstrap_servers: str
+    @property
+    def bootstrap_servers(self) -> str: ...
 
 
 @dataclass(slots=True)
