@@ -16,11 +16,13 @@ from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records.compression import Codec
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
+from riverlog.testing.simulation.checks.healed import HealedCluster
 from riverlog.testing.simulation.checks.ledger import PartitionLedger
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.consumers import Consumer, ConsumerPlan
 from riverlog.testing.simulation.clients.members import ClassicMember, ConsumerMember, Member
 from riverlog.testing.simulation.clients.offsets import CommittedOffsets, TransactionalOffsets
+from riverlog.testing.simulation.clients.operators import Operator
 from riverlog.testing.simulation.clients.ownership import Ownership
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
@@ -32,6 +34,9 @@ from riverlog.testing.simulation.violations import Violation
 from riverlog.testing.simulation.world import World
 
 PROGRESS_S: Final = 60.0
+_WRITABLE_S: Final = 5.0
+"""How much longer than a session lasts it may take until every partition can be written."""
+_LOOK_S: Final = 0.2
 _QUIET_S: Final = 3.0
 _STOP_S: Final = 30.0
 _SUPERVISION_S: Final = 1.0
@@ -88,6 +93,7 @@ class Run:
         """Clients that never get better."""
         self._power_cuts = 0
         world.ledger.on_cut.append(self._on_cut)
+        self._cluster = None if world.replicas is None else HealedCluster(world.replicas, self.nodes)
         if world.states is not None:
             is_unclean = case.settings.get("unclean.leader.election.enable") == "true"
             world.states.losses.allows_unclean = is_unclean
@@ -150,12 +156,46 @@ class Run:
         self._wanted_down.clear()
         for client in world.clients.values():
             client.completed_since_heal = 0
+        self._become_writable()
         if not world.run_until(lambda: self._has_recovered, within_s=PROGRESS_S):
             late = [each.name for each in self._core() if not each.completed_since_heal]
             state = ", ".join(f"{each.name} is {each.state.value} ({each.failure})" for each in self.nodes)
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
         self._complete_operations()
         self._agree()
+
+    def _become_writable(self) -> None:
+        """Once the last process that was stopped goes on, and its session has ended if it was away for too
+        long."""
+        cluster, loop = self._cluster, self.world.loop
+        if cluster is None or not self.case.replication:
+            return
+        self.world.add_client("operator", self.nodes, lambda around: Operator(around, self._give_up))
+        last_s = max([loop.now_s, *(node.life.held_until_s for node in self.nodes)])
+        within_s = last_s - loop.now_s + self.case.session_timeout_s + _WRITABLE_S
+        if (why := self._wait_while(cluster.why_not_writable, within_s)) is not None:
+            raise Violation("I16", f"{within_s:.1f} s after everything healed {why}")
+
+    def _give_up(self) -> list[tuple[str, int]]:
+        assert self._cluster is not None
+        assert self.world.states is not None
+        lost = [(each.topic, each.index) for each in self._cluster.lost()]
+        self.world.states.losses.given_up.update(lost)
+        return lost
+
+    def _become_equal(self) -> None:
+        cluster = self._cluster
+        if cluster is None:
+            return
+        if (why := self._wait_while(cluster.why_not_equal, PROGRESS_S)) is not None:
+            raise Violation("I7", f"{PROGRESS_S:.0f} s after the last write {why}")
+
+    def _wait_while(self, why_not: Callable[[], str | None], within_s: float) -> str | None:
+        """Look now and then, because a look takes time; the last answer."""
+        until_s = self.world.loop.now_s + within_s
+        while (why := why_not()) is not None and self.world.loop.now_s < until_s:
+            self.world.run_for(_LOOK_S)
+        return why
 
     def _agree(self) -> None:
         """All nodes know the same of every partition."""
@@ -197,6 +237,7 @@ class Run:
         if not world.run_until(lambda: not any(life.tasks() for life in lives), within_s=PROGRESS_S):
             raise Violation("I18", "clients that were told to stop wait for an answer for ever")
         world.run_for(_QUIET_S + self._transactions_end_s())
+        self._become_equal()
         self.coverage.check_quiet()
         for node in self.nodes:
             world.observers[node.name].look_at_quiet()

@@ -38,7 +38,7 @@ class LogCursor:
         self._base: int | None = None
         self._position = 0
         self._before: tuple[int, bytes] | None = None
-        """Where the last batch stood, with offset and length: a file that was cleaned has others there."""
+        """Where the last batch stood, with its offset and length: a cleaned file has others there."""
 
     def read(self, first_offset: int, end_offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """The batches from `first_offset` to before `end_offset`."""

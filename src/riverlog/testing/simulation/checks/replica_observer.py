@@ -82,7 +82,8 @@ class ReplicaObserver(NodeObserver):
         self._left: dict[PartitionLedger, _Left] = {}
         """Of each log, as it was when the node last ended, or was found since."""
         self._boots = node.boots
-        self._truncated = 0.0
+        self._fallen = 0
+        """How far watermarks have gone back in this life."""
         node.on_ending = self._note_end
 
     def note_power_cut(self) -> None:
@@ -110,7 +111,8 @@ class ReplicaObserver(NodeObserver):
                 self._note_appended(view, bounds.log_end)
             if bounds.high_watermark > before.high_watermark:
                 self._commit(view, bounds, role.epoch)
-        elif bounds.high_watermark > before.high_watermark:
+        elif bounds.high_watermark > before.high_watermark and (was or view.ledger.unclean_epoch < 0):
+            # What a restart finds may be from before an unclean election.
             self._follow(view, bounds, partition.leader_epoch)
 
     def _view_of(self, partition: Partition) -> ReplicaView:
@@ -143,9 +145,9 @@ class ReplicaObserver(NodeObserver):
         parts = self._node.node
         assert parts is not None
         counted = parts.metrics.counter(_TRUNCATED).value
-        if counted <= self._truncated:
+        self._fallen += before.high_watermark - after.high_watermark
+        if counted < self._fallen:
             raise Violation("I9", f"{what}, and nobody has counted it")
-        self._truncated = counted
         self._replicas.counts["truncations below the watermark"] += 1
 
     def _begin_to_lead(self, view: ReplicaView, partition: Partition, epoch: int) -> None:
@@ -162,7 +164,7 @@ class ReplicaObserver(NodeObserver):
         unclean = elected.unclean_epoch
         if unclean is not None and unclean > ledger.unclean_epoch:
             ledger.unclean_epoch = unclean
-            held = view.holding.look()
+            held = min(view.holding.look(), view.bounds.log_end)
             if held < ledger.end:
                 replicas.counts["committed batches lost by unclean elections"] += 1
                 self._ledger.cut(ledger, held)
@@ -239,7 +241,7 @@ class ReplicaObserver(NodeObserver):
     def _check_recovered(self, node: SimulatedNode, parts: ObservedNode) -> None:
         self._views.clear()
         self._seen.clear()
-        self._truncated = 0.0
+        self._fallen = 0
         for check in self.on_recovered:
             check(node, parts)
         lost_power, self._boots = node.boots != self._boots, node.boots
