@@ -20,10 +20,13 @@ PROFILES: Final = ("standard", "liveness", "cluster", "replicas")
 """One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble; the same,
 with replicas, or five."""
 CLUSTERS: Final = ("cluster", "replicas")
+REPLICATED: Final = ("replicas",)
 CLUSTER_NODES: Final = 3
 TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
 """How many partitions they have."""
 
+_SHORTER: Final = 0.6
+"""Nodes that copy from each other have more to do in the same time."""
 _WAYS: Final = ("to", "from", "both")
 _EVERYTHING_BUT_DISK: Final = (
     "kill",
@@ -108,7 +111,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
     """The case of a seed."""
     chance = random.Random(f"case {profile} {seed}")
     clients = _draw_clients(chance)
-    chaos_s = round(chance.uniform(20, 60), 1)
+    chaos_s = round(chance.uniform(20, 60) * (_SHORTER if profile in REPLICATED else 1), 1)
     kinds = chance.sample(_EVERYTHING_BUT_DISK, chance.randint(3, 8)) + chance.sample(
         _DISK, chance.randint(0, 3)
     )
@@ -116,7 +119,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
     plan = None
     if is_cluster:
         kinds += chance.sample(faults.OF_A_CLUSTER, chance.randint(2, 4))
-    if profile == "replicas":
+    if profile in REPLICATED:
         plan = draw_plan(chance, list(TOPICS))
         kinds += draw_kinds(chance)
     nodes = 1 if not is_cluster else CLUSTER_NODES if plan is None else plan.nodes
@@ -142,7 +145,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         clients,
         sorted(drawn, key=lambda each: each["at_s"]),
         nodes,
-        operations_min=OPERATIONS_MIN,
+        operations_min=OPERATIONS_MIN if plan is None else OPERATIONS_MIN // 2,
     )
     if plan is not None:
         case = replace(

@@ -62,6 +62,9 @@ MUST_HAPPEN_WITH_REPLICAS: Final = (
     "elections from the ELR",
     "unclean elections",
     "unclean restarts",
+    "coordinator failovers with ONGOING",
+    "coordinator failovers with PREPARE_COMMIT",
+    "coordinator failovers with PREPARE_ABORT",
 )
 
 

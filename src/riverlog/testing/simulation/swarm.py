@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from riverlog.testing.simulation.cases import CLUSTERS, draw
+from riverlog.testing.simulation.cases import CLUSTERS, REPLICATED, draw
 from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN,
     MUST_HAPPEN_IN_A_CLUSTER,
@@ -42,7 +42,7 @@ class Summary:
 
     def never_happened(self, profile: str) -> list[str]:
         """What a profile must come across and has not."""
-        is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
+        is_cluster, is_replicated = profile in CLUSTERS, profile in REPLICATED
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]

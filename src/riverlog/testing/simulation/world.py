@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.model.metadata_store import StoreError
 from riverlog.model.network import Address
 from riverlog.testing.simulated_store import SimulatedEnsemble
@@ -32,7 +33,7 @@ from riverlog.testing.simulation.checks.membership import MembershipCheck
 from riverlog.testing.simulation.checks.observer import NodeObserver
 from riverlog.testing.simulation.checks.replica_observer import ReplicaObserver, Replicas
 from riverlog.testing.simulation.checks.standard import add_ledger_checks, add_node_checks
-from riverlog.testing.simulation.checks.states import PartitionStates
+from riverlog.testing.simulation.checks.states import PartitionState, PartitionStates
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
 from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.links import LinkQuality, Links
@@ -94,6 +95,7 @@ class World:
         latency_s = _latency(self.chance("ensemble"))
         shared = SharedEnsemble(self.loop, self.links, latency_s, session_timeout_s)
         self.states = PartitionStates(shared.ensemble, self.counts)
+        self.states.on_written.append(self._count_failover)
         self.ledger.is_replicated = True
         self.replicas = Replicas(self.ledger, self.states, Holdings(self.ledger), self.counts)
         self.membership = MembershipCheck(self.replicas, self.nodes)
@@ -137,6 +139,13 @@ class World:
             lambda: self.loop.now_s,
             lambda: shared.has_heard_of(node.session),
         )
+
+    def _count_failover(self, state: PartitionState) -> None:
+        """In which state transactions are when their coordinator goes to another broker."""
+        is_new = state.node.leader is not None and state.node.leader_epoch > 0
+        if state.topic == TRANSACTIONS_TOPIC and is_new:
+            for transaction in self._transactions.present:
+                self.counts[f"coordinator failovers with {transaction.state.name}"] += 1
 
     def _serving(self, membership: MembershipCheck) -> Callable[[SimulatedNode], None]:
         def on_serving(node: SimulatedNode) -> None:

@@ -49,6 +49,8 @@ class PartitionLedger:
     written: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Of several replicas: what leaders have appended, by offset and CRC, and whether the leader was to be
     sure that it still led."""
+    told_ends: dict[bool, tuple[int, int]] = field(default_factory=dict)
+    """What consumers were told last, under which leader epoch, of committed records alone or of all."""
     _offsets: list[int] = field(default_factory=list)
     _markers: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
     """By producer: where its transactions ended, and whether they were committed."""
@@ -79,6 +81,7 @@ class PartitionLedger:
         self.lost += self.batches[kept:]
         del self.batches[kept:], self._offsets[kept:]
         self.has_lost, self.end, self.start = True, end, min(self.start, end)
+        self.told_ends.clear()
         for producer_id, markers in self._markers.items():
             self._markers[producer_id] = [each for each in markers if each[0] < end]
 

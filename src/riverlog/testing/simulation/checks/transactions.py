@@ -40,6 +40,11 @@ class TransactionCheck:
         ledger.on_commit.append(self._on_commit)
         ledger.on_cut.append(self._on_cut)
 
+    @property
+    def present(self) -> Iterator[Transaction]:
+        """Those that have been begun and are not known to be completed, the last one of each producer."""
+        return (each for each in self._present.values() if each.state not in _COMPLETE)
+
     def look(self) -> None:
         """A step is over."""
         if not self._decided and not self._written:

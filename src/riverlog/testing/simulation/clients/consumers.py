@@ -7,6 +7,7 @@ broker says was aborted, and must be left with nothing but what was committed (I
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from riverlog.model.errors import ErrorCode
 from riverlog.records.batch import BatchHeader
@@ -30,6 +31,8 @@ class ConsumerPlan:
     pause_s: float = 0.05
     again_chance: float = 0.05
     """How often it begins at the beginning again."""
+    latest_chance: float = 0.1
+    """How often it asks where the partition ends."""
 
 
 class Consumer(SimulatedClient):
@@ -45,6 +48,8 @@ class Consumer(SimulatedClient):
         index = self._chance.randrange(self.plan.partitions)
         if not await self.go_to_leader(self.plan.topic, index):
             return
+        if self._chance.random() < self.plan.latest_chance:
+            await self._find_latest(index)
         position = self._positions.get(index)
         if position is None or self._chance.random() < self.plan.again_chance:
             position = await self._find(index, _EARLIEST)
@@ -52,7 +57,32 @@ class Consumer(SimulatedClient):
                 return
         await self._fetch(index, position)
 
+    async def _find_latest(self, index: int) -> None:
+        """What was told before the question is not taken back by the same leader or one after it (I3)."""
+        ledger = next(iter(self._ledger.named(self.plan.topic, index)), None)
+        if ledger is None or len(self._ledger.named(self.plan.topic, index)) > 1:
+            return
+        before, cuts = ledger.told_ends.get(self.plan.is_committed_only), len(ledger.lost)
+        answer = await self._list_offsets(index, _LATEST)
+        if answer is None or len(ledger.lost) != cuts:
+            return
+        told = (answer.leader_epoch, answer.offset)
+        if before is not None and told[0] >= before[0] and told[1] < before[1]:
+            at = f"{self.plan.topic}-{index}"
+            raise self.violated("I3", f"{at}: it ended at {before[1]}, and now at {told[1]}, {before} {told}")
+        if before is None or told[0] >= before[0]:
+            ledger.told_ends[self.plan.is_committed_only] = told
+        self.done("found an end", at=f"{self.plan.topic}-{index}", offset=answer.offset)
+
     async def _find(self, index: int, what: int) -> int | None:
+        answer = await self._list_offsets(index, what)
+        if answer is None:
+            await self.pause(0.1)
+            return None
+        self.done("found an offset", at=f"{self.plan.topic}-{index}", offset=answer.offset)
+        return int(answer.offset)
+
+    async def _list_offsets(self, index: int, what: int) -> Any | None:
         piece = ListOffsetsPartition(partition_index=index, timestamp=what)
         topic = ListOffsetsTopic(name=self.plan.topic, partitions=[piece])
         request = ListOffsetsRequest(
@@ -62,10 +92,8 @@ class Consumer(SimulatedClient):
         [answer] = reply.topics[0].partitions
         if answer.error_code:
             self.refused("list offsets", answer.error_code)
-            await self.pause(0.1)
             return None
-        self.done("found an offset", at=f"{self.plan.topic}-{index}", offset=answer.offset)
-        return int(answer.offset)
+        return answer
 
     async def _fetch(self, index: int, position: int) -> None:
         plan = self.plan
