@@ -1,4 +1,5 @@
-"""Every member of an ISR or ELR holds everything that is committed, whenever one is written (I8).
+"""Every member of an ISR or ELR holds everything that is committed, whenever one is written, and whenever
+something is committed (I8).
 
 A machine that has lost power or a disk may lack something, and be in an ISR until it has started again: it
 leaves what it was in by itself before it serves. So it is looked at when it does. With `riverlog.acks.fsync`
@@ -8,6 +9,7 @@ a power cut is no excuse.
 from collections.abc import Mapping
 
 from riverlog.model.ids import NodeId
+from riverlog.testing.simulation.checks.ledger import PartitionLedger
 from riverlog.testing.simulation.checks.replica_observer import Replicas
 from riverlog.testing.simulation.checks.states import PartitionState
 from riverlog.testing.simulation.nodes import SimulatedNode
@@ -19,6 +21,7 @@ class MembershipCheck:
         self._replicas, self._nodes = replicas, nodes
         self._suspects: set[str] = set()
         replicas.states.on_written.append(self._check)
+        replicas.on_committed.append(self._check_committed)
         replicas.states.losses.may_lack = self._may_lack
 
     def note_loss(self, node: SimulatedNode) -> None:
@@ -35,6 +38,11 @@ class MembershipCheck:
 
     def _may_lack(self, node_id: NodeId) -> bool:
         return any(node.name in self._suspects for node in self._nodes.values() if node.node_id == node_id)
+
+    def _check_committed(self, ledger: PartitionLedger) -> None:
+        state = self._replicas.states.present.get((ledger.topic_id, ledger.index))
+        if state is not None:
+            self._check(state)
 
     def _check(self, state: PartitionState) -> None:
         ledger = self._replicas.ledger.partitions.get((state.topic_id, state.index))

@@ -46,6 +46,8 @@ class Replicas:
     counts: "Counter[str]"
     leaders: dict[tuple[UUID, int, int], tuple[str, int]] = field(default_factory=dict)
     """Who led in which epoch, in which of its lives."""
+    on_committed: list[Callable[[PartitionLedger], None]] = field(default_factory=list)
+    """Hear of every move of the watermark of a leader."""
 
 
 class ReplicaView(PartitionView):
@@ -203,6 +205,8 @@ class ReplicaObserver(NodeObserver):
         if ledger.end != bounds.high_watermark:
             what = f"the watermark is {bounds.high_watermark}, the files end at {ledger.end}"
             raise Violation("I10", f"{self._where(view)}: {what}")
+        for listener in self._replicas.on_committed:
+            listener(ledger)
 
     def _follow(self, view: ReplicaView, bounds: Bounds, epoch: int) -> None:
         ledger = view.ledger
