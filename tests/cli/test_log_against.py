@@ -154,3 +154,14 @@ def test_newest_records_are_compared_by_key() -> None:
     assert [each.offset for each in differences_by_key([A0, A1], [A0, B1])] == [0, 1]
     [differs] = differences_by_key([A0, A1], [A0, A1, gone])
     assert differs.what == "the newest records of a key differ: at offset 1 here and none there"
+
+
+def test_the_directory_of_a_broker_is_not_taken_for_that_of_a_partition(
+    riverlog: CommandLine, broker: Broker, data: Path, topic: str, tmp_path: Path
+) -> None:
+    one_of_several = tmp_path / "broker-1"
+    one_of_several.mkdir()
+    copied(data, one_of_several, topic)
+    shutil.copy(data / "meta.properties", one_of_several)
+    told = riverlog("log", "verify", str(one_of_several), "--against", broker.bootstrap_servers)
+    assert "2 replicas compared with" in told.stderr

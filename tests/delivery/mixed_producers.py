@@ -4,6 +4,7 @@ Acknowledged means what the client may rely on: for a record in a transaction th
 """
 
 import random
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,6 +100,7 @@ class Transactional(Sender):
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
+            print(f"{name} is aborted: {error}", file=sys.stderr)  # noqa: T201 - seen if the worker fails
             self._end(name, Outcome.FAILED)
 
     def close(self) -> None:

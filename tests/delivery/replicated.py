@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from riverlog.coordinator.runtime.hashing import partition_for
 from riverlog.model.errors import RiverlogError
+from riverlog.records.batch import walk
+from riverlog.storage.files.names import HIGH_WATERMARKS
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_process import ClusterProcess
 from riverlog.testing.cluster_records import ClusterRecords
@@ -28,7 +30,6 @@ WAIT_S: Final = 120.0
 _COORDINATED: Final = 5
 _SETTINGS: Final[dict[str, object]] = {
     "zookeeper.session.timeout.ms": SESSION_MS,
-    "default.replication.factor": 3,
     "min.insync.replicas": 2,
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
@@ -45,13 +46,15 @@ _SETTINGS: Final[dict[str, object]] = {
 class Replicated:
     """`with Replicated(directory) as replicated`: all of it runs."""
 
-    def __init__(self, directory: Path, *settings: str, brokers: int = 3, servers: int = 3) -> None:
+    def __init__(
+        self, directory: Path, *settings: str, brokers: int = 3, servers: int = 3, replicas: int = 3
+    ) -> None:
         """`settings` are `name=value`."""
         self.ensemble = Ensemble(directory / "zookeeper", servers)
         given = dict(each.split("=", 1) for each in settings)
         self.cluster = Cluster(
             brokers,
-            {**_SETTINGS, **given},
+            {**_SETTINGS, "default.replication.factor": replicas, **given},
             processes=True,
             zookeeper=self.ensemble.servers,
         )
@@ -128,15 +131,23 @@ class Replicated:
             )
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
-    def assert_equal_files(self) -> int:
-        """Stop all brokers, and return how many bytes each has of the same logs."""
+    def assert_equal_files(self, *finished: str) -> int:
+        """Stop all brokers, and return how many bytes of their logs were compared: up to the lowest high
+        watermark, and of the topics that are `finished` to the end. Coordinators write also at the last."""
         members = self.members
         self.stop_brokers()
-        found = [_logs(Path(each.data_dir)) for each in members]
-        names = {name for each in found for name in each}
-        different = [name for name in sorted(names) if len({each.get(name) for each in found}) > 1]
+        replicas = [_logs(Path(each.data_dir)) for each in members]
+        different, compared = [], 0
+        for name in sorted({name for each in replicas for name in each}):
+            found = [each.get(name, NO_LOG) for each in replicas]
+            committed = min(each.high_watermark for each in found)
+            contents = {each.below(committed) for each in found}
+            is_finished = name.rpartition("-")[0] in finished
+            if len(contents) > 1 or (is_finished and len({each.content for each in found}) > 1):
+                different.append(f"{name}: {[(len(each.content), each.high_watermark) for each in found]}")
+            compared += len(next(iter(contents)))
         assert not different, f"replicas differ: {different}"
-        return sum(map(len, found[0].values()))
+        return compared
 
     def stop_brokers(self) -> None:
         for each in self.members:
@@ -176,9 +187,29 @@ class Replicated:
         self.ensemble.__exit__(kind, error, trace)
 
 
-def _logs(directory: Path) -> dict[str, bytes]:
-    """The bytes of every log, its segments joined."""
+class StoredLog(NamedTuple):
+    content: bytes
+    """Its segments joined."""
+    high_watermark: int
+
+    def below(self, offset: int) -> bytes:
+        """The batches before it."""
+        end = 0
+        for position, header in walk(self.content):
+            if header.base_offset >= offset:
+                break
+            end = position + header.size_bytes
+        return self.content[:end]
+
+
+NO_LOG: Final = StoredLog(b"", 0)
+
+
+def _logs(directory: Path) -> dict[str, StoredLog]:
+    """By the names of their directories. The watermarks are those of a broker that was stopped cleanly."""
+    lines = (directory / HIGH_WATERMARKS).read_text().splitlines()[2:]
+    watermarks = {f"{topic}-{index}": int(offset) for topic, index, offset in map(str.split, lines)}
     found: dict[str, bytes] = {}
     for path in sorted(directory.glob("*/*.log")):
         found[path.parent.name] = found.get(path.parent.name, b"") + path.read_bytes()
-    return {name: content for name, content in found.items() if content}
+    return {name: StoredLog(found.get(name, b""), watermarks.get(name, 0)) for name in found}

@@ -122,7 +122,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_torn_when_anything_is_killed(
             run.close()
         replicated.until_in_sync()
         replicated.verify_against_each_other()
-        compared = replicated.assert_equal_files()
+        compared = replicated.assert_equal_files(TOPIC)
         replicated.assert_no_bugs_told()
     events = load(journals(tmp_path))
     anomalies = check([*events, *as_one_reader(reads)])

@@ -115,7 +115,7 @@ def test_a_broker_that_is_told_to_stop_is_missed_by_nobody(tmp_path: Path, resta
         assert sum(writing.timed_out.values()) == 0, writing.timed_out
         assert watching.leaderless == []
         assert _read(replicated.bootstrap_servers, sum(writing.acknowledged.values())) == writing.acknowledged
-        replicated.assert_equal_files()
+        replicated.assert_equal_files(TOPIC)
         replicated.assert_no_bugs_told()
 
 

@@ -12,7 +12,7 @@ from riverlog.cli.failures import CommandError, ExitCode, usage
 from riverlog.cli.options import OutputFormat
 from riverlog.cli.printing.output import counted, remark, show_rows, warn
 from riverlog.model.network import Address
-from riverlog.storage.files.names import parse_partition_directory
+from riverlog.storage.files.names import META_PROPERTIES, parse_partition_directory
 
 if TYPE_CHECKING:
     from riverlog.cli.records.replicas import Compared
@@ -75,7 +75,9 @@ def _show(found: "Sequence[Compared]", host: str, output: OutputFormat) -> None:
 def _partitions_below(path: str) -> list[str]:
     if not os.path.isdir(path):
         raise usage(f"{path} is no directory", remedy="with --against name directories, not files")
-    if parse_partition_directory(os.path.basename(path)) is not None:
+    # Directories of brokers on one host are called broker-1, as partition 1 of a topic would be.
+    is_data_dir = os.path.exists(os.path.join(path, META_PROPERTIES))
+    if parse_partition_directory(os.path.basename(path)) is not None and not is_data_dir:
         return [path]
     return [
         os.path.join(path, name)
