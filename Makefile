@@ -46,8 +46,8 @@ bench-compare: ## Riverlog beside Apache Kafka in one run (needs Maven Central; 
 	@scripts/setup java mvn cc
 	@$(BIN)/python -m benchmarks.compare $(COMPARE)
 
-SOAK ?= --repeats 5 --seed 1 --spark-batches 10000 --spark-hours 2
-soak: ## repeat the delivery tests with other seeds, then a long run of Spark; writes docs/guarantees.md (SOAK="--repeats 5")
+SOAK ?= --repeats 5 --seed 1 --kills 20 --spark-batches 10000 --spark-hours 2
+soak: ## repeat the delivery tests with other seeds, kill all of a cluster, then a long run of Spark; writes docs/guarantees.md (SOAK="--repeats 5")
 	@scripts/setup java
 	@$(BIN)/python -m scripts.soak $(SOAK)
 

@@ -9,6 +9,9 @@ _MIXED = "tests/delivery/test_mixed_run.py"
 _EXACTLY_ONCE = "tests/delivery/test_exactly_once.py"
 _COMMITS = "tests/delivery/test_commits.py"
 _CATCHES = "tests/delivery/test_checker_catches.py"
+_KILLS = "tests/delivery/test_replica_kills.py"
+_FIVE = "tests/delivery/test_five_replicas.py"
+_ROLLING = "tests/delivery/test_rolling_restart.py"
 _SPARK = "tests/delivery/test_spark_exactly_once.py"
 _SPARK_LONG = "tests/delivery/test_spark_long_run.py"
 
@@ -55,7 +58,7 @@ GUARANTEES = (
         "One append per producer id, epoch and sequence; a retry answers with the original offset.",
         (_CATCHES, _MIXED, "tests/storage/test_producers.py", "tests/storage/test_producer_model.py"),
     ),
-    Guarantee(7, "Replicas are byte-identical below the lowest high watermark.", missing="one node so far"),
+    Guarantee(7, "Replicas are byte-identical below the lowest high watermark.", (_KILLS, _FIVE, _ROLLING)),
     Guarantee(8, "At most one leader per epoch; epochs only rise.", missing="one node so far"),
     Guarantee(
         9, "No truncation below the high watermark unless unclean election is on.", missing="one node so far"
@@ -105,7 +108,7 @@ GUARANTEES = (
         "A transactional produce never lands outside its transaction.",
         (_CATCHES, "tests/broker/test_transactions.py"),
     ),
-    Guarantee(16, "After the last fault heals all brokers agree.", missing="one node so far"),
+    Guarantee(16, "After the last fault heals all brokers agree.", (_KILLS,)),
     Guarantee(17, "Orders of an old controller epoch are refused.", missing="one node so far"),
     Guarantee(
         18,
@@ -153,6 +156,22 @@ DELIVERY = (
     (
         "No anomaly with mixed producers and groups while all of them and the broker crash.",
         f"{_MIXED}::test_no_anomaly_in_many_records_while_everything_crashes",
+    ),
+    (
+        "With three replicas nothing acknowledged is lost, doubled, torn or out of order while leaders,"
+        " coordinators, the controller and ZooKeeper's servers are killed, and while ZooKeeper is away, which"
+        " stops no acks=all produce; all replicas are the same in the end.",
+        f"{_KILLS}::test_nothing_acknowledged_is_lost_doubled_or_torn_when_anything_is_killed",
+    ),
+    (
+        "Of five replicas two may fail with `min.insync.replicas` 3, none with 5, four with 1; what was"
+        " acknowledged is read as long as one lives.",
+        f"{_FIVE}::test_as_many_brokers_may_fail_as_the_minimum_of_replicas_in_sync_leaves",
+    ),
+    (
+        "A rolling restart of three brokers gives no error and no time-out to an application, and no"
+        " partition is without a leader.",
+        f"{_ROLLING}::test_a_broker_that_is_told_to_stop_is_missed_by_nobody",
     ),
     (
         "The checker that finds no anomaly does find those of a broker without deduplication or fencing.",

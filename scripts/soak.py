@@ -1,8 +1,10 @@
 """Repeats the delivery tests with a different seed each time and writes down what was run.
 
-    python -m scripts.soak --repeats 5 --seed 1 --spark-batches 10000 --spark-hours 2
+    python -m scripts.soak --repeats 5 --seed 1 --kills 20 --spark-batches 10000 --spark-hours 2
 
-The rounds come first, then a long run of Spark: so many batches and so many hours, whichever is later.
+The rounds come first; then a cluster of processes in which leaders, coordinators, controllers and ZooKeeper's
+servers are killed, so many of each; then a long run of Spark: so many batches and so many hours, whichever is
+later. With `--repeats 0` only what is asked for is run, and written into its own section.
 The page that it writes, docs/guarantees.md, says what ran, with which seeds, on which commit, and what held;
 it is written after every round, so that a run that is broken off has told the truth so far.
 """
@@ -28,6 +30,10 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guarantees.md"
 SIMULATOR = "## Simulator"
 """The last section, which `make simulate` writes."""
+REPLICAS = "## Replicas on real processes"
+"""The section before it, which is of runs of its own."""
+KILLS = "tests/delivery/test_replica_kills.py"
+KILLS_CELL = "replicas, everything killed"
 TESTS = ("tests/delivery",)
 LONG_RUN = "tests/delivery/test_spark_long_run.py"
 LONG_RUN_CELL = "Spark, long run"
@@ -51,6 +57,15 @@ class Soak:
     def add_long_run(self, seed: int, batches: int, hours: float) -> None:
         amount = {"DELIVERY_SPARK_BATCHES": str(batches), "DELIVERY_SPARK_SECONDS": str(hours * 3600)}
         self._run(seed, [LONG_RUN], amount)
+
+    def add_kills(self, seed: int, kills: int, records: int, away_s: int) -> None:
+        amount = {
+            "DELIVERY_REPLICA_KILLS": str(kills),
+            "DELIVERY_REPLICA_RECORDS": str(records),
+            "DELIVERY_ZOOKEEPER_AWAY_S": str(away_s),
+        }
+        self._run(seed, ["-n0", KILLS], amount)
+        self.seeds.append(seed)
 
     def _run(self, seed: int, arguments: list[str], variables: Mapping[str, str]) -> None:
         began = time.monotonic()
@@ -157,14 +172,54 @@ def _long_run(soak: Soak) -> list[str]:
     ]
 
 
+def replicas_section(soak: Soak, commit: str) -> str:
+    runs = [entry for entry in soak.facts if entry["cell"] == KILLS_CELL]
+    lines = [
+        REPLICAS,
+        "Written by `make soak`: three brokers and three ZooKeeper servers as processes, three replicas of"
+        " each partition, `min.insync.replicas=2`, acks=all; idempotent and transactional producers and"
+        " groups of all protocols work on while brokers and servers are killed with kill -9. The history is"
+        " checked, and the replicas are compared byte by byte at the end.",
+        "",
+        f"Commit {commit}, seeds {', '.join(map(str, soak.seeds))}, {soak.seconds:.0f} s. Failed:"
+        f" {', '.join(f'`{each}`' for each in soak.failures) or 'none'}.",
+        "",
+        "| seed | killed | acknowledged | bytes compared | ZooKeeper away |",
+        "|---|---|---|---|---|",
+    ]
+    for entry in runs:
+        facts = entry["facts"]
+        killed = "; ".join(f"{name}: {count}" for name, count in sorted(facts["killed"].items()))
+        lines.append(
+            f"| {entry['seed']} | {killed} | {facts['acknowledged']:,} | {facts['bytes_compared']:,} |"
+            f" {facts['zookeeper_away_s']} s |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def write_replicas(section: str) -> None:
+    """In front of the simulator's section."""
+    before, _, _ = PAGE.read_text().partition(f"{SIMULATOR}\n")
+    before, _, _ = before.partition(f"{REPLICAS}\n")
+    PAGE.write_text("\n".join([before + section, simulator_section()]).rstrip("\n") + "\n")
+
+
+def _kept_sections() -> str:
+    """What runs of their own have written at the end of the page."""
+    text = PAGE.read_text()
+    starts = [text.find(f"{heading}\n") for heading in (REPLICAS, SIMULATOR)]
+    found = [start for start in starts if start >= 0]
+    return text[min(found) :] if found else ""
+
+
 def simulator_section() -> str:
     """What `make simulate` has written at the end of the page, or nothing."""
     _, heading, rest = PAGE.read_text().partition(f"{SIMULATOR}\n")
     return heading + rest
 
 
-def _with_simulator(text: str) -> str:
-    section = simulator_section()
+def _with_kept(text: str) -> str:
+    section = _kept_sections()
     return f"{text}\n{section}" if section else text
 
 
@@ -185,18 +240,28 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first round; the others follow")
     parser.add_argument("--spark-batches", type=int, default=0, help="of the long run of Spark; 0: none")
     parser.add_argument("--spark-hours", type=float, default=0.0, help="the long run takes at least so long")
+    parser.add_argument("--kills", type=int, default=0, help="of leaders and of each other kind; 0: none")
+    parser.add_argument("--kill-records", type=int, default=100_000, help="that are acknowledged meanwhile")
+    parser.add_argument("--kill-runs", type=int, default=1, help="with so many kills each")
+    parser.add_argument("--away-s", type=int, default=300, help="how long ZooKeeper is away in each of them")
     options = parser.parse_args()
     soak, commit = Soak(), commit_name()
     for seed in range(options.seed, options.seed + options.repeats):
         print(f"round {len(soak.seeds) + 1} of {options.repeats}, seed {seed}", flush=True)
         soak.add_round(seed)
-        PAGE.write_text(_with_simulator(page(soak, commit)))
+        PAGE.write_text(_with_kept(page(soak, commit)))
+    killing = Soak()
+    for seed in range(options.seed, options.seed + options.kill_runs) if options.kills else ():
+        print(f"{options.kills} kills of each kind, seed {seed}", flush=True)
+        killing.add_kills(seed, options.kills, options.kill_records, options.away_s)
+        write_replicas(replicas_section(killing, commit))
     if options.spark_batches:
         print(f"Spark, {options.spark_batches} batches and {options.spark_hours:g} hours", flush=True)
         soak.add_long_run(options.seed, options.spark_batches, options.spark_hours)
-        PAGE.write_text(_with_simulator(page(soak, commit)))
-    print(f"{soak.passed.total()} passed, {soak.failed.total()} failed; see {PAGE.relative_to(ROOT)}")
-    return 1 if soak.failures else 0
+        PAGE.write_text(_with_kept(page(soak, commit)))
+    passed, failed = (soak.passed + killing.passed).total(), (soak.failed + killing.failed).total()
+    print(f"{passed} passed, {failed} failed; see {PAGE.relative_to(ROOT)}")
+    return 1 if soak.failures or killing.failures else 0
 
 
 if __name__ == "__main__":

@@ -32,16 +32,14 @@ class Writing(threading.Thread):
         """Requests, by broker."""
 
     def run(self) -> None:
-        producer = Producer(
-            client_settings(
-                self._servers,
-                acks="all",
-                enable_idempotence=True,
-                message_timeout_ms=int(WAIT_S * 1000),
-                statistics_interval_ms=100,
-                stats_cb=self._note_statistics,
-            )
+        settings = client_settings(
+            self._servers,
+            acks="all",
+            enable_idempotence=True,
+            message_timeout_ms=int(WAIT_S * 1000),
+            statistics_interval_ms=100,
         )
+        producer = Producer({**settings, "stats_cb": self._note_statistics})
         number = 0
         while not self.is_over.wait(PAUSE_S):
             value = str(number)
