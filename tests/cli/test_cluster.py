@@ -1,6 +1,7 @@
 """`riverlog cluster`: a cluster that is started, and what is told of one whose brokers come and go."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_records import brokers_known_to
-from tests.cli.running import CommandLine
+from tests.cli.running import EXECUTABLE, CommandLine
 from tests.processes import END_S, ROOT, START_S
 from tests.waiting import eventually, is_readable
 
@@ -45,6 +46,87 @@ def test_a_partition_whose_broker_is_away_is_named_and_the_exit_code_says_so(clu
     }
     rows = riverlog("cluster", "brokers", "-o", "json").json
     assert [(row["broker"], row["address"] is None, row["leads"]) for row in rows][1] == (2, True, 0)
+
+
+@pytest.fixture(scope="module")
+def replicated() -> Iterator[Cluster]:
+    """`orders` with three replicas, two of which are to have a record, and `alone` with one."""
+    with Cluster(brokers=3, default_replication_factor=3, min_insync_replicas=2) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        CommandLine(cluster.bootstrap_servers)("topic", "create", "alone", "--partitions", "3", "-r", "1")
+        for partition in range(3):
+            cluster.produce("orders", "an order", partition=partition)
+        eventually(lambda: None not in cluster.leaders("alone").values())
+        yield cluster
+
+
+def in_80_columns(text: str) -> str:
+    assert max(map(len, text.splitlines())) <= 80, text
+    return text
+
+
+def test_the_lag_of_every_replica_is_told(replicated: Cluster) -> None:
+    riverlog = CommandLine(replicated.bootstrap_servers)
+
+    def lags() -> list[dict[str, int | None]]:
+        [topic] = riverlog("topic", "describe", "orders", "-o", "json").json
+        return [each["lag"] for each in topic["partitions"]]
+
+    eventually(lambda: lags() == [{"1": 0, "2": 0, "3": 0}] * 3)
+    assert riverlog("cluster", "status", "-o", "json").json["max_lag"] == 0
+    leader = replicated.leaders("orders")[0]
+    assert leader is not None
+    behind, other = {1, 2, 3} - {leader}
+    # It asks its leader no more, but answers clients.
+    replicated.cut({leader}, {behind})
+    produced = subprocess.Popen(
+        [EXECUTABLE, "produce", "orders", "--partition", "0", "-X", "acks=1"],
+        stdin=subprocess.PIPE,
+        env={**os.environ, **riverlog.environment},
+    )
+    produced.communicate(b"1\n2\n3\n", timeout=END_S)
+    assert produced.returncode == 0
+    expected = {str(leader): 0, str(other): 0, str(behind): 3}
+    eventually(lambda: lags()[0] == expected)
+    assert riverlog("cluster", "status", "-o", "json").json["max_lag"] == 3
+    shown = in_80_columns(riverlog("topic", "describe", "orders").stdout).splitlines()
+    [topic] = riverlog("topic", "describe", "orders", "-o", "json").json
+    replicas = [str(each) for each in topic["partitions"][0]["replicas"]]
+    row = dict(zip(shown[1].split(), shown[2].split(), strict=False))
+    assert row["LAG"] == ",".join(str(expected[each]) for each in replicas)
+    replicated.heal()
+    eventually(lambda: lags()[0] == {"1": 0, "2": 0, "3": 0})
+
+
+def test_what_lacks_replicas_is_told_when_brokers_die(replicated: Cluster) -> None:
+    riverlog = CommandLine(replicated.bootstrap_servers)
+    replicated.kill(3)
+    riverlog = CommandLine(replicated.bootstrap_servers)
+    eventually(lambda: riverlog("cluster", "status", "-o", "json", code=1).json["under_replicated"] == 3)
+    told = riverlog("cluster", "status", "-o", "json", code=1).json
+    assert (told["without_leader"], told["under_min_isr"], told["away"]) == (1, 0, [3])
+    states = {(each["topic"], each["state"]) for each in told["lacking"]}
+    assert states == {("alone", "offline"), ("orders", "under-replicated")}
+    [orders, alone] = riverlog("topic", "describe", "orders", "alone", "-o", "json", code=1).json
+    for each in orders["partitions"]:
+        assert (each["offline"], each["under_min_isr"], each["under_replicated"]) == (False, False, True)
+        assert each["lag"] == {"1": 0, "2": 0, "3": None}
+        assert (sorted(each["isr"]), each["elr"]) == ([1, 2], [])
+    assert sorted(each["offline"] for each in alone["partitions"]) == [False, False, True]
+    assert riverlog("topic", "describe", "orders").stdout.count("under-replicated: 0, 1, 2\n") == 1
+
+    replicated.kill(2)
+    riverlog = CommandLine(replicated.bootstrap_servers)
+    eventually(lambda: riverlog("cluster", "status", "-o", "json", code=1).json["under_min_isr"] == 3)
+    status = in_80_columns(riverlog("cluster", "status", code=1).stdout)
+    assert "without leader    2\nunder min isr     3\nunder replicated  3\n" in status
+    assert status.count("under min ISR") == 3
+    assert status.count("offline") == 2
+    described = in_80_columns(riverlog("topic", "describe", "orders", "alone", code=1).stdout)
+    assert "fewer in sync than min.insync.replicas=2: 0, 1, 2\n" in described
+    assert "without a leader: " in described
+    [orders] = riverlog("topic", "describe", "orders", "-o", "json").json
+    assert [(each["isr"], each["elr"]) for each in orders["partitions"]] == [([1], [2])] * 3
 
 
 def test_brokers_are_listed_with_address_rack_and_what_they_hold(cluster: Cluster) -> None:
@@ -100,14 +182,14 @@ def test_an_unclean_election_is_asked_about(riverlog: CommandLine) -> None:
     assert "lost for good" in told.stderr
 
 
-def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster) -> None:
+@pytest.mark.parametrize("command", ["cluster status", "topic describe orders"])
+def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster, command: str) -> None:
     watching = subprocess.Popen(
         [
             sys.executable,
             "-m",
             "riverlog",
-            "cluster",
-            "status",
+            *command.split(),
             "--watch",
             "--interval",
             "0.1",
@@ -124,7 +206,8 @@ def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster) -> None:
         told = [json.loads(watching.stdout.readline()) for _ in range(2)]
         watching.send_signal(signal.SIGINT)
         assert watching.wait(END_S) == 0
-    assert [each["brokers"] for each in told] == [3, 3]
+    for each in told:
+        assert each["brokers"] == 3 if command == "cluster status" else len(each[0]["partitions"]) == 6
 
 
 def test_a_single_node_is_a_cluster_of_one(riverlog: CommandLine) -> None:

@@ -24,11 +24,11 @@ def test_replicas_that_may_lead_are_shown_where_there_are_any() -> None:
     with Broker() as broker:
         broker.create_topic("orders", partitions=2)
         riverlog = CommandLine(broker.bootstrap_servers)
-        assert "elr" not in riverlog("topic", "describe", "orders").stdout.lower()
+        assert "ELR" not in riverlog("topic", "describe", "orders").stdout.splitlines()[1].split()
 
         broker.call(_name_eligible)
         connection = Connection(broker.bootstrap_servers, 10, {})
-        eventually(lambda: eligible_leaders(connection, "orders")[1] == Eligible([2], [3]))
+        eventually(lambda: eligible_leaders(connection, ["orders"])["orders", 1] == Eligible([2], [3]))
 
         [topic] = riverlog("topic", "describe", "orders", "-o", "json").json
         assert [(each["elr"], each["last_known_elr"]) for each in topic["partitions"]] == [
@@ -41,7 +41,7 @@ def test_replicas_that_may_lead_are_shown_where_there_are_any() -> None:
 def test_they_are_not_known_where_brokers_cannot_be_asked_directly() -> None:
     with Broker() as broker:
         assert (
-            eligible_leaders(Connection(broker.bootstrap_servers, 10, {"security.protocol": "ssl"}), "t")
+            eligible_leaders(Connection(broker.bootstrap_servers, 10, {"security.protocol": "ssl"}), ["t"])
             == {}
         )
 
@@ -49,5 +49,5 @@ def test_they_are_not_known_where_brokers_cannot_be_asked_directly() -> None:
 def test_a_topic_of_many_partitions_is_told_page_by_page() -> None:
     with Broker() as broker:
         broker.create_topic("wide", partitions=2100)
-        found = eligible_leaders(Connection(broker.bootstrap_servers, 30, {}), "wide")
-    assert sorted(found) == list(range(2100))
+        found = eligible_leaders(Connection(broker.bootstrap_servers, 30, {}), ["wide"])
+    assert sorted(found) == [("wide", index) for index in range(2100)]

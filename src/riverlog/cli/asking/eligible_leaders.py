@@ -3,9 +3,11 @@
 Where the connection is not plain, or the broker is too old to be asked, it is simply not known.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from riverlog.cli.asking.brokers import Brokers
+from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.failures import CommandError
 
@@ -17,8 +19,8 @@ class Eligible(NamedTuple):
     """Those that were the last, and may have lost some of it since."""
 
 
-def eligible_leaders(connection: Connection, topic: str) -> dict[int, Eligible]:
-    """By partition; empty where it is not known."""
+def eligible_leaders(connection: Connection, topics: Iterable[str]) -> dict[Place, Eligible]:
+    """Of every partition of these topics; empty where it is not known."""
     from riverlog.wire.apis import ApiKey
     from riverlog.wire.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
@@ -26,20 +28,23 @@ def eligible_leaders(connection: Connection, topic: str) -> dict[int, Eligible]:
         TopicRequest,
     )
 
-    found: dict[int, Eligible] = {}
-    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=topic)])
+    found: dict[Place, Eligible] = {}
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=each) for each in sorted(set(topics))])
+    if not request.topics:
+        return {}
     try:
         with Brokers(connection) as brokers:
             address = min(brokers.addresses().items())[1]
             while True:
                 reply = brokers.ask(address, ApiKey.DESCRIBE_TOPIC_PARTITIONS, request)
-                for each in (partition for told in reply.topics for partition in told.partitions):
-                    elr, last_known = each.eligible_leader_replicas or [], each.last_known_elr or []
-                    found[each.partition_index] = Eligible(list(elr), list(last_known))
-                if reply.next_cursor is None or reply.next_cursor.topic_name != topic:
+                for topic in reply.topics:
+                    for each in topic.partitions:
+                        elr, last_known = each.eligible_leader_replicas or [], each.last_known_elr or []
+                        found[topic.name, each.partition_index] = Eligible(list(elr), list(last_known))
+                if reply.next_cursor is None:
                     return found
                 request.cursor = DescribeTopicPartitionsRequestCursor(
-                    topic_name=topic, partition_index=reply.next_cursor.partition_index
+                    topic_name=reply.next_cursor.topic_name, partition_index=reply.next_cursor.partition_index
                 )
     except CommandError:
         return {}

@@ -5,7 +5,7 @@ Only what every Kafka cluster answers. A broker that is away is known by the par
 
 from dataclasses import dataclass, field
 
-from riverlog.cli.asking.cluster import outcome
+from riverlog.cli.asking.cluster import Place, outcome
 from riverlog.cli.asking.connection import Connection
 from riverlog.model.internal_topics import INTERNAL_TOPICS
 
@@ -29,6 +29,10 @@ class PartitionView:
     leader: int | None
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
 
     @property
     def is_under_replicated(self) -> bool:
@@ -57,6 +61,11 @@ class Overview:
     @property
     def under_replicated(self) -> list[PartitionView]:
         return [each for each in self.partitions if each.is_under_replicated]
+
+    @property
+    def lacking(self) -> list[PartitionView]:
+        """Without a leader, or not in sync everywhere."""
+        return [each for each in self.partitions if each.leader is None or each.is_under_replicated]
 
     @property
     def away(self) -> list[int]:

@@ -1,20 +1,18 @@
 """`riverlog cluster`: a cluster on this machine for development, and how any cluster is."""
 
 import os
-import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.overview import add_racks, overview
+from riverlog.cli.asking.replica_states import replica_states
 from riverlog.cli.commands.cluster_elect import elect
 from riverlog.cli.commands.cluster_views import broker_row, in_order, show_brokers, show_list, show_status
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.options import OutputFormat, OutputOption
+from riverlog.cli.printing.again import IntervalOption, WatchOption, show_again
 from riverlog.cli.server_options import ListenOption, SetOption
 from riverlog.cli.starting import LogLevel, ServeOptions, start
 
@@ -23,12 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-
-_CLEAR_SCREEN = "\x1b[H\x1b[2J"
-_WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Show it again and again, until Ctrl-C.")]
-_IntervalOption = Annotated[
-    float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Pause of --watch.")
-]
 
 
 @app.command("up")
@@ -73,11 +65,15 @@ def up(
 @connected
 def status(
     connection: Connection,
-    watch: _WatchOption = False,
-    interval: _IntervalOption = 2.0,
+    watch: WatchOption = False,
+    interval: IntervalOption = 2.0,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show whether all is well: brokers, controller, partitions without a leader or with too few replicas.
+
+    Partitions that lack something are listed with their ISR, their eligible leader replicas (ELR) and the
+    records that each replica lacks, in the order of REPLICAS (- where a broker does not answer). Max lag is
+    that of all followers that answer.
 
     Exit code 1 when a partition has no leader or there is no controller.
 
@@ -86,18 +82,18 @@ def status(
 
     def show() -> bool:
         found = overview(connection)
-        show_status(found, output, compact=watch)
+        show_status(found, replica_states(connection, found), output, compact=watch)
         return found.controller is not None and not found.without_leader
 
-    _shown(show, watch, interval, output)
+    show_again(show, watch, interval, output)
 
 
 @app.command("brokers")
 @connected
 def brokers(
     connection: Connection,
-    watch: _WatchOption = False,
-    interval: _IntervalOption = 2.0,
+    watch: WatchOption = False,
+    interval: IntervalOption = 2.0,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """List brokers with their address, rack and partitions; also those that are away and hold partitions.
@@ -111,7 +107,7 @@ def brokers(
         show_list([broker_row(each) for each in in_order(found)], output, compact=watch)
         return True
 
-    _shown(show, watch, interval, output)
+    show_again(show, watch, interval, output)
 
 
 @app.command("describe")
@@ -121,8 +117,8 @@ def describe(
     wanted: Annotated[
         list[int] | None, typer.Argument(metavar="BROKER…", show_default=False, help="Only these.")
     ] = None,
-    watch: _WatchOption = False,
-    interval: _IntervalOption = 2.0,
+    watch: WatchOption = False,
+    interval: IntervalOption = 2.0,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show what is on each broker, partition by partition.
@@ -144,22 +140,7 @@ def describe(
         show_brokers(found, chosen, output, compact=watch)
         return True
 
-    _shown(show, watch, interval, output)
+    show_again(show, watch, interval, output)
 
 
 app.command("elect")(elect)
-
-
-def _shown(show: Callable[[], bool], watch: bool, interval: float, output: OutputFormat) -> None:
-    """Once, or until Ctrl-C; exits with 1 where it says that something is wrong."""
-    if not watch:
-        if not show():
-            raise typer.Exit(ExitCode.FAILURE)
-        return
-    with suppress(KeyboardInterrupt):
-        while True:
-            if output is OutputFormat.TABLE and sys.stdout.isatty():
-                typer.echo(_CLEAR_SCREEN, nl=False)
-            show()
-            sys.stdout.flush()
-            time.sleep(interval)

@@ -1,18 +1,19 @@
 """What `riverlog cluster` prints of a cluster: a status, a list of brokers, a broker with its partitions."""
 
-import json
 from collections.abc import Sequence
 
 import typer
 
 from riverlog.cli.asking.overview import BrokerView, Overview, PartitionView
+from riverlog.cli.asking.replica_states import ReplicaStates
 from riverlog.cli.options import OutputFormat
-from riverlog.cli.printing.output import counted, show_json, show_rows, show_table
+from riverlog.cli.printing.output import counted, show_json, show_json_line, show_rows, show_table
 
 _SHOWN = 20
 
 
-def show_status(found: Overview, output: OutputFormat, *, compact: bool) -> None:
+def show_status(found: Overview, states: ReplicaStates, output: OutputFormat, *, compact: bool) -> None:
+    lacking = found.lacking
     row = {
         "cluster": found.cluster_id,
         "brokers": len(found.brokers) - len(found.away),
@@ -22,19 +23,43 @@ def show_status(found: Overview, output: OutputFormat, *, compact: bool) -> None
         "internal_topics": len(found.internal_topics),
         "partitions": len(found.partitions),
         "without_leader": len(found.without_leader),
+        "under_min_isr": sum(map(states.is_under_min_isr, lacking)),
         "under_replicated": len(found.under_replicated),
+        "max_lag": states.max_lag,
     }
-    lacking = [each for each in found.partitions if each.leader is None or each.is_under_replicated]
     if output is OutputFormat.JSON:
-        _show_json({**row, "lacking": [_partition_row(each) for each in lacking]}, compact=compact)
+        _show_json({**row, "lacking": [_lacking_row(each, states) for each in lacking]}, compact=compact)
         return
     for name, value in row.items():
         typer.echo(f"{name.replace('_', ' '):<17} {_told(value)}")
     if lacking:
         typer.echo()
-        show_table([_partition_row(each) for each in lacking[:_SHOWN]])
+        show_table([_told_lacking(_lacking_row(each, states)) for each in lacking[:_SHOWN]])
     if len(lacking) > _SHOWN:
         typer.echo(f"and {counted(len(lacking) - _SHOWN, 'more partition')}; all of them with -o json")
+
+
+def _lacking_row(partition: PartitionView, states: ReplicaStates) -> dict[str, object]:
+    eligible, lags = states.eligible.get(partition.place), states.lags.get(partition.place, {})
+    return {
+        **_partition_row(partition),
+        "elr": None if eligible is None else eligible.elr,
+        "lag": {str(each): lags.get(each) for each in partition.replicas},
+        "state": _state(partition, states),
+    }
+
+
+def _state(partition: PartitionView, states: ReplicaStates) -> str:
+    """What is worst."""
+    if partition.leader is None:
+        return "offline"
+    return "under min ISR" if states.is_under_min_isr(partition) else "under-replicated"
+
+
+def _told_lacking(row: dict[str, object]) -> dict[str, object]:
+    lag = row["lag"]
+    assert isinstance(lag, dict)
+    return {**row, "lag": ["-" if each is None else each for each in lag.values()]}
 
 
 def show_brokers(
@@ -72,11 +97,7 @@ def show_list(rows: Sequence[dict[str, object]], output: OutputFormat, *, compac
 
 
 def _show_json(value: object, *, compact: bool) -> None:
-    """With --watch one line each time, for programs that read line by line."""
-    if compact:
-        typer.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-    else:
-        show_json(value)
+    (show_json_line if compact else show_json)(value)
 
 
 def in_order(found: Overview) -> list[BrokerView]:

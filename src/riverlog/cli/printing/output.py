@@ -30,6 +30,11 @@ def show_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def show_json_line(value: object) -> None:
+    """One line each time, for programs that read line by line."""
+    typer.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
 def show_table(rows: Sequence[Row], title: str | None = None) -> None:
     from rich import box
     from rich.console import Console
