@@ -15,7 +15,7 @@ from riverlog.node.metrics import InMemoryMetrics
 from riverlog.replication.isr import IsrRules
 from riverlog.replication.isr_keeper import IsrKeeper
 from riverlog.replication.partition import Partition
-from riverlog.replication.replica_gauges import measure_replicas
+from riverlog.replication.replica_gauges import ReplicaGauges
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.coordinator.hosting import Cluster, Logs, LoopClock, run_virtually
 from tests.replication.replicated import (
@@ -301,7 +301,8 @@ def test_the_keeper_writes_once_at_a_time_and_tries_again() -> None:
 def test_what_is_missing_is_shown() -> None:
     async def run() -> None:
         cluster, metrics = Cluster(Logs(config=LogConfig(min_insync_replicas=2))), InMemoryMetrics()
-        measure_replicas(metrics, cluster.replicas)
+        gauges = ReplicaGauges(metrics, cluster.replicas)
+        cluster.follow(gauges.apply)
 
         def shown() -> list[float]:
             names = ("under_replicated_partitions", "under_min_isr_partitions", "follower_lag_records_max")
@@ -319,5 +320,6 @@ def test_what_is_missing_is_shown() -> None:
         assert shown() == [1, 1, 2]
         cluster.show(image_of(partition_image(isr=[SECOND], leader=SECOND, epoch=EPOCH + 1)))
         assert shown() == [0, 0, 0]
+        assert metrics.value("riverlog_leader_epoch_changes_total") == 1
 
     run_virtually(run)

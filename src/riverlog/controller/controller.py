@@ -21,6 +21,7 @@ from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
 from riverlog.controller.deletion import Deletion, TopicToDelete
 from riverlog.controller.elections import Election
 from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.gauges import ControllerGauges
 from riverlog.controller.leader_changes import Elected, LeaderChanges
 from riverlog.controller.leadership import DEFAULT_RULES, ElectionRules
 from riverlog.controller.office import Office
@@ -58,6 +59,8 @@ class Controller:
     ) -> None:
         """`election_rules` are those of a topic, by its name. `is_alone`: the store is this node's own, and
         no other broker can come."""
+        metrics = metrics or NoMetrics()
+        ControllerGauges(metrics, follower, lambda: self.is_active)
         self._follower = follower
         self._office = Office(store, follower, node_id, wall_ms=wall_ms, take_over=self._take_over)
         term_writes = TermWrites(store, self._office)
@@ -66,7 +69,7 @@ class Controller:
             follower,
             term_writes,
             rules=election_rules,
-            metrics=metrics or NoMetrics(),
+            metrics=metrics,
             wall_ms=wall_ms,
             is_alone=is_alone,
         )

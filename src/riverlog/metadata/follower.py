@@ -50,6 +50,16 @@ class MetadataFollower:
         self._is_to_sync = True
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_connected = True
+        self._stale_since_s: float | None = None
+
+    @property
+    def lag_s(self) -> float:
+        """For how long the image may have lacked something: since the store was lost, or since the oldest of
+        the changes that were heard of and not read yet."""
+        since_s, loop = self._stale_since_s, self._loop
+        return 0.0 if since_s is None or loop is None else loop.time() - since_s
 
     @property
     def image(self) -> ClusterImage:
@@ -61,6 +71,7 @@ class MetadataFollower:
 
     async def start(self) -> None:
         """Read everything, then follow. Subscribers hear of the first image as a change from an empty one."""
+        self._loop = asyncio.get_running_loop()
         self._watching = [
             self._store.watch("/", self._on_change),
             self._store.watch_session(self._on_session),
@@ -93,10 +104,17 @@ class MetadataFollower:
     def _on_change(self, event: WatchEvent) -> None:
         self._mark(event.path)
         if self._dirty:
+            self._note_stale()
             self._wake.set()
 
+    def _note_stale(self) -> None:
+        if self._stale_since_s is None and self._loop is not None:
+            self._stale_since_s = self._loop.time()
+
     def _on_session(self, state: SessionState) -> None:
-        if state is SessionState.CONNECTED:
+        self._is_connected = state is SessionState.CONNECTED
+        self._note_stale()
+        if self._is_connected:
             self._is_to_sync = True
             self._dirty.update(dict.fromkeys(ROOTS))
             self._wake.set()
@@ -141,12 +159,17 @@ class MetadataFollower:
 
     async def _apply_dirty(self) -> None:
         """Apply all of what has changed, or nothing, and then it is still to be read."""
+        assert self._loop is not None
+        began_s = self._loop.time()
         parts, self._dirty = self._dirty, {}
         try:
             read = await self._read(parts)
         except StoreError:
             self._dirty = {**parts, **self._dirty}
             raise
+        if self._is_connected:
+            # What was heard of before that is read now.
+            self._stale_since_s = began_s if self._dirty else None
         builder = ImageBuilder(self._image)
         for part, tree in read:
             builder.apply(part, tree)

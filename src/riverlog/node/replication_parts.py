@@ -13,7 +13,7 @@ from riverlog.node.duties import Duties, Duty
 from riverlog.replication.isr import IsrRules
 from riverlog.replication.isr_keeper import IsrKeeper
 from riverlog.replication.lease import Lease
-from riverlog.replication.replica_gauges import measure_replicas
+from riverlog.replication.replica_gauges import ReplicaGauges
 from riverlog.replication.replica_set import ReplicaSet
 
 _LOOK_MS_MAX = 1_000
@@ -49,8 +49,9 @@ class ReplicationParts:
         self._lease = Lease(store, replicas.standing, config.node_id, clock, timeout_s)
         if config.is_lease_strict:
             replicas.standing.lease = self._lease
-        measure_replicas(metrics, replicas)
+        follower.subscribe(ReplicaGauges(metrics, replicas).apply)
         metrics.gauge("riverlog_lease_remaining_seconds", lambda: self._lease.remaining_s)
+        metrics.gauge("riverlog_store_lag_seconds", lambda: follower.lag_s)
 
     def start(self) -> None:
         self._duties.start(Duty("keeping ISRs", self._look_ms, self._keeper.look))

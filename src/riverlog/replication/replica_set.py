@@ -92,6 +92,13 @@ class ReplicaSet:
         partition = self._partitions.get((topic, index))
         return partition if partition is not None else self._open(topic, index)
 
+    @property
+    def image(self) -> ClusterImage:
+        return self._image
+
+    def config_of(self, topic: str) -> LogConfig:
+        return self._log_config(self._image, topic)
+
     def image_of(self, partition: Partition) -> PartitionImage | None:
         """What the metadata says of it; None when it is gone."""
         topic = self._image.topics.get(partition.topic_partition.topic)
