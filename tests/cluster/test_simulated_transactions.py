@@ -1,280 +1,21 @@
-"""Transactions over three simulated brokers that are killed, stopped, and cut off from each other."""
+"""Transactions over three simulated brokers that are killed, stopped, held, or cut off from others."""
 
-import asyncio
 import random
-from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
 
 import pytest
 
-from riverlog.client.core.retrying import Backoff
-from riverlog.client.peer_connection import UnansweredError
-from riverlog.client.peers import PeerLimits, Peers
-from riverlog.coordinator.runtime.hashing import partition_for
-from riverlog.metadata.image import ClusterImage
-from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
-from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
-from riverlog.model.network import Address
-from riverlog.records import batch as batches
-from riverlog.records.builder import build_batch
-from riverlog.records.record import records_of
-from riverlog.replication.partition import Partition
-from riverlog.storage.log.log import Log
-from riverlog.storage.log.segment_list import LogRead
-from riverlog.storage.producers.state import end_marker
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.nodes import SimulatedNode
+from riverlog.testing.simulation.ensembles import HOST
 from riverlog.testing.simulation.world import World
-from riverlog.wire.apis import ApiKey
-from riverlog.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
-from riverlog.wire.messages.end_txn import EndTxnRequest
-from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
-from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
-from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from riverlog.wire.schema import Message
-
-_SESSION_S: Final = 3.0
-_TOPIC: Final = "orders"
-_SETTINGS: Final = {
-    "transaction.state.log.num.partitions": 3,
-    "transaction.state.log.min.isr": 1,
-    "offsets.topic.num.partitions": 3,
-    "request.timeout.ms": 2_000,
-}
-_NONE: Final = ErrorCode.NONE
-
-
-class Transactor:
-    """One transaction after the other over all partitions, each third aborted. What it does not know to have
-    come to an end it asks for again, as a client does; who was fenced begins anew."""
-
-    def __init__(self, world: World, nodes: list[SimulatedNode], name: str) -> None:
-        self.name = name
-        self.is_stopping = self.is_done = False
-        self.committed: set[bytes] = set()
-        self.maybe: set[bytes] = set()
-        """Of transactions whose end it never learned."""
-        self._nodes = nodes
-        self._world = world
-        self._number = 0
-        self._me = (-1, -1)
-        self._sequences: dict[int, int] = {}
-        life = self._life = Life(name)
-        self._network = world.wires.join(life, name)
-        life.run(lambda: world.loop.create_task(self._run()))
-
-    @property
-    def image(self) -> ClusterImage:
-        """As the broker sees it whose view is the newest."""
-        seen = [each.node.image for each in self._nodes if each.node is not None and each.is_serving]
-        return max(seen, key=lambda image: len(image.brokers), default=ClusterImage())
-
-    async def _run(self) -> None:
-        limits = PeerLimits(timeout_s=5, connect_timeout_s=2, backoff=Backoff(0.02, 0.2))
-        chance = random.Random(f"{self._world.seed}/{self.name}").random
-        address = {NodeId(each.node_id): Address(each.name, 9092) for each in self._nodes}
-        self._peers = Peers(self._network, address.get, client_id=self.name, chance=chance, limits=limits)
-        await self._init()
-        while not self.is_stopping:
-            await self._transact()
-        self._peers.close()
-        self.is_done = True
-
-    async def _transact(self) -> None:
-        self._number += 1
-        value = b"%s-%d" % (self.name.encode(), self._number)
-        commit = self._number % 3 != 0
-        for partition in range(3):
-            if not await self._produce(partition, value):
-                await self._init()
-                return
-        error = await self._end(commit=commit)
-        if error is _NONE:
-            if commit:
-                self.committed.add(value)
-        else:
-            self.maybe.add(value)
-            await self._init()
-
-    async def _init(self) -> None:
-        """Ends whatever is open."""
-        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
-        while True:
-            reply = await self._ask(self._coordinator, ApiKey.INIT_PRODUCER_ID, request, 4)
-            if reply is not None and reply.error_code == _NONE:
-                self._me = (reply.producer_id, reply.producer_epoch)
-                self._sequences.clear()
-                return
-            await asyncio.sleep(0.05)
-
-    async def _produce(self, partition: int, value: bytes) -> bool:
-        """Until it stands; False when the transaction can only be aborted."""
-        sequence = self._sequences.get(partition, 0)
-        batch = build_batch(
-            [(0, None, value, ())],
-            producer_id=self._me[0],
-            producer_epoch=self._me[1],
-            base_sequence=sequence,
-            transactional=True,
-        )
-        data = [PartitionProduceData(index=partition, records=batch)]
-        request = ProduceRequest(
-            transactional_id=self.name,
-            acks=-1,
-            timeout_ms=5_000,
-            topic_data=[TopicProduceData(name=_TOPIC, partition_data=data)],
-        )
-        for _ in range(200):
-            reply = await self._ask(lambda: self._leader(partition), ApiKey.PRODUCE, request, 12)
-            if reply is not None:
-                error = ErrorCode(reply.responses[0].partition_responses[0].error_code)
-                if error is _NONE:
-                    self._sequences[partition] = sequence + 1
-                    return True
-                if not (error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS):
-                    return False
-            await asyncio.sleep(0.05)
-        return False
-
-    async def _end(self, *, commit: bool) -> ErrorCode:
-        request = EndTxnRequest(
-            transactional_id=self.name, producer_id=self._me[0], producer_epoch=self._me[1], committed=commit
-        )
-        while True:
-            reply = await self._ask(self._coordinator, ApiKey.END_TXN, request, 5)
-            if reply is not None:
-                error = ErrorCode(reply.error_code)
-                if error is _NONE:
-                    self._me = (reply.producer_id, reply.producer_epoch)
-                    self._sequences.clear()
-                if not (error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS):
-                    return error
-            await asyncio.sleep(0.05)
-
-    def _coordinator(self) -> NodeId | None:
-        topic = self.image.topics.get(TRANSACTIONS_TOPIC)
-        return None if topic is None else topic.partitions[partition_for(self.name, 3)].leader
-
-    def _leader(self, partition: int) -> NodeId | None:
-        found = self.image.partition(_TOPIC, partition)
-        return None if found is None else found.leader
-
-    async def _ask(
-        self, whom: Callable[[], NodeId | None], key: ApiKey, request: Message, version: int
-    ) -> Any | None:
-        node_id = whom()
-        if node_id is None:
-            return None
-        try:
-            return await self._peers.ask(node_id, key, request, version_max=version)
-        except UnansweredError:
-            return None
-
-
-class ClusterWorld:
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.shared = world.add_ensemble(_SESSION_S)
-        self.nodes = [
-            world.add_node(f"n{at}", _SETTINGS, node_id=at, ensemble=self.shared) for at in (1, 2, 3)
-        ]
-        for node in self.nodes:
-            node.start()
-            self.until(lambda node=node: node.is_serving, 30)  # type: ignore[misc]
-        self.until(lambda: all(len(each.node.image.brokers) == 3 for each in self.nodes if each.node), 30)
-        self._make_topics()
-
-    def until(self, condition: Callable[[], bool], within_s: float) -> None:
-        assert self.world.run_until(condition, within_s=within_s)
-
-    def _make_topics(self) -> None:
-        life = Life("admin")
-        network = self.world.wires.join(life, "admin")
-        assignments = [CreatableReplicaAssignment(partition_index=at, broker_ids=[at + 1]) for at in range(3)]
-        topic = CreatableTopic(name=_TOPIC, num_partitions=-1, replication_factor=-1, assignments=assignments)
-
-        async def make() -> None:
-            node = self.nodes[0].node
-            assert node is not None
-            assert node.image.controller_id is not None
-            at = Address(f"n{node.image.controller_id}", 9092)
-            peers = Peers(network, lambda _: at, client_id="admin", chance=lambda: 0.5)
-            await peers.ask(
-                NodeId(0), ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=9_000)
-            )
-            find = FindCoordinatorRequest(coordinator_keys=["x"], key_type=1)
-            await peers.ask(NodeId(0), ApiKey.FIND_COORDINATOR, find)
-            peers.close()
-
-        self.run_in(life, make())
-        self.until(self.all_led, 30)
-
-    def run_in(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
-        task = life.run(lambda: self.world.loop.create_task(work))
-        self.until(task.done, 30)
-        task.result()
-
-    def all_led(self) -> bool:
-        return all(
-            each.node is not None
-            and each.is_serving
-            and each.node.image.topics.keys() >= {_TOPIC, TRANSACTIONS_TOPIC}
-            and all(
-                partition.leader is not None
-                for topic in each.node.image.topics.values()
-                for partition in topic.partitions
-            )
-            for each in self.nodes
-        )
-
-    def partition(self, at: int) -> Partition:
-        node = self.nodes[at].node
-        assert node is not None
-        found = node.replicas.find(_TOPIC, at)
-        assert isinstance(found, Partition)
-        return found
-
-    def nothing_is_open(self) -> bool:
-        return not any(self.partition(at).log.producers.open_transactions() for at in range(3))
-
-
-def committed_in(log: Log) -> Counter[bytes]:
-    """The values of committed transactions, with how often each stands there."""
-    committed: Counter[bytes] = Counter()
-    pending: dict[int, list[bytes]] = {}
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
-        assert isinstance(read, LogRead)
-        assert read.records is not None
-        data = read.records.file.pread(read.records.length, read.records.position)
-        for position, header in batches.walk(data):
-            offset = header.next_offset
-            marker = end_marker(header, data, position)
-            if marker is None:
-                values = [record.value or b"" for record in records_of(data, position)]
-                pending.setdefault(header.producer_id, []).extend(values)
-            elif not marker.is_abort:
-                committed.update(pending.pop(header.producer_id, ()))
-            else:
-                pending.pop(header.producer_id, None)
-    assert not pending, "a transaction is open"
-    return committed
+from tests.cluster.simulated import SESSION_S, ClusterWorld, Transactor, committed_in
 
 
 def _hurt(cluster: ClusterWorld, chance: random.Random) -> None:
     """One fault, and its end."""
     world, node = cluster.world, chance.choice(cluster.nodes)
-    fault = chance.choice(["kill", "stop", "pause", "long pause", "cut"])
+    fault = chance.choice(["kill", "stop", "pause", "long pause", "cut", "cut from the store"])
     if fault == "kill":
         node.kill()
-        world.run_for(chance.random() * 2 * _SESSION_S)
+        world.run_for(chance.random() * 2 * SESSION_S)
         node.start()
     elif fault == "stop":
         node.stop()
@@ -285,18 +26,22 @@ def _hurt(cluster: ClusterWorld, chance: random.Random) -> None:
         world.links.cut([node.name], others)
         world.run_for(chance.random() * 6)
         world.links.heal([node.name], others)
+    elif fault == "cut from the store":
+        world.links.cut([node.name], [HOST])
+        world.run_for(chance.random() * 3 * SESSION_S)
+        world.links.heal([node.name], [HOST])
     else:
-        node.pause(chance.random() * (0.5 if fault == "pause" else 2 * _SESSION_S))
+        node.pause(chance.random() * (0.5 if fault == "pause" else 2 * SESSION_S))
     world.run_for(chance.random() * 2)
     cluster.until(lambda: all(each.is_serving for each in cluster.nodes), 60)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_transaction_is_all_or_nothing_over_brokers_that_fail(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "replicas"), [(0, 1), (1, 3)])
+def test_a_transaction_is_all_or_nothing_over_brokers_that_fail(seed: int, replicas: int) -> None:
     with World(seed) as world:
-        cluster = ClusterWorld(world)
+        cluster = ClusterWorld(world, replicas)
         chance = world.chance("faults")
-        transactors = [Transactor(world, cluster.nodes, f"t{at}") for at in range(3)]
+        transactors = [Transactor(world, cluster.nodes, f"t{at}", version=1 + at % 2) for at in range(3)]
         for _ in range(6):
             _hurt(cluster, chance)
         cluster.until(cluster.all_led, 60)

@@ -1,27 +1,35 @@
 """Markers in partitions that this node leads: written once, by the coordinator that is in office."""
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
-from riverlog.coordinator.transactions.markers import Marker
+from riverlog.coordinator.transactions.markers import Marker, MarkerWritten
 from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2
+from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch, TopicPartition
 from riverlog.records.builder import build_batch
+from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import AppendedRecords, Partition
-from tests.coordinator.hosting import Cluster, LoopClock, image, read_now, run_virtually
+from riverlog.replication.roles import Follower
+from tests.coordinator.hosting import NODE, Cluster, LoopClock, image, read_now, run_virtually
+from tests.replication.asking import Asking
 
 AT = TopicPartition("orders", 0)
 ME = ProducerIdAndEpoch(7, 1)
 
 
 class World:
-    def __init__(self) -> None:
-        cluster = Cluster()
+    def __init__(self, *, followers: Sequence[NodeId] = ()) -> None:
+        cluster = self.cluster = Cluster()
         groups = GroupCoordinator(
             GroupConfig(), cluster.replicas, lambda: cluster.image, clock=LoopClock(), read=read_now
         )
-        cluster.show(image({"orders": 1}))
+        cluster.show(replicated(image({"orders": 1}), followers))
         self.writer = LocalMarkerWriter(cluster.replicas, groups, LoopClock())
         found = cluster.replicas.find(*AT)
         assert isinstance(found, Partition)
@@ -50,9 +58,20 @@ class World:
         assert isinstance(written, AppendedRecords), written
 
     def mark(self, coordinator_epoch: int, *, epoch: int = 1, version: int = VERSION_1) -> ErrorCode | None:
+        return self.asked(coordinator_epoch, epoch=epoch, version=version).result()
+
+    def asked(self, coordinator_epoch: int, *, epoch: int = 1, version: int = VERSION_1) -> MarkerWritten:
         producer = ProducerIdAndEpoch(ME.producer_id, epoch)
         marker = Marker(producer, LeaderEpoch(coordinator_epoch), commit=True, client_version=version)
-        return self.writer.write(AT, marker, may_be_written=True).result()
+        return self.writer.write(AT, marker, may_be_written=True)
+
+
+def replicated(alone: ClusterImage, followers: Sequence[NodeId]) -> ClusterImage:
+    [state] = alone.topics[AT.topic].partitions
+    replicas = (NODE, *followers)
+    topic = alone.topics[AT.topic]._replace(partitions=(state._replace(replicas=replicas, isr=replicas),))
+    brokers = {each: BrokerImage(each, {}) for each in replicas}
+    return replace(alone, topics={AT.topic: topic}, brokers=brokers)
 
 
 def test_a_marker_that_stands_is_not_written_again_whoever_asks() -> None:
@@ -80,6 +99,35 @@ def test_a_late_marker_of_an_earlier_coordinator_ends_no_later_transaction() -> 
         assert world.is_open
         assert world.mark(5) is None
         assert (world.end, world.is_open) == (4, False)
+
+    run_virtually(work)
+
+
+def test_that_a_marker_stands_is_told_when_the_followers_have_confirmed_that_nobody_else_leads() -> None:
+    """Another could have the batches of the next transaction already, which this node knows nothing of."""
+
+    async def work() -> None:
+        follower = NodeId(2)
+        world = World(followers=[follower])
+        world.produce()
+        written = world.asked(4)
+        fetch = FollowerFetch(follower, 0, world.partition.leader_epoch, fetch_offset=2, log_start_offset=0)
+        assert world.partition.on_replica_fetch(fetch, 0.0) is None
+        assert await written is None
+
+        asking = Asking(world.cluster, follower)
+        world.partition.add_watcher(asking)
+        again = world.asked(4)
+        asking.ask()
+        await asyncio.sleep(1)
+        assert not again.done()
+        asking.ask()
+        assert await again is None
+
+        once_more = world.asked(4)
+        world.partition.take_role(Follower(LeaderEpoch(7), follower))
+        assert await once_more is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert world.end == 2
 
     run_virtually(work)
 

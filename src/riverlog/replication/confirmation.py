@@ -43,7 +43,7 @@ class Confirmations:
         return self._questions
 
     def wait(self, partition: Led) -> "asyncio.Future[bool]":
-        """True when all have confirmed it, False when the partition is led by another by now."""
+        """True when all have confirmed it, False when the partition has another leader or ISR by now."""
         ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         key = partition, self._questions
         if key in self._waits:
@@ -67,7 +67,7 @@ class Confirmations:
         return any(follower in partition.silent_since(since) for partition, since in self._waits)
 
     def give_up(self, partition: Led) -> None:
-        """It is led by another."""
+        """It has another leader or ISR."""
         for key in tuple(self._waits):
             if key[0] is partition:
                 self._end(key, is_confirmed=False)

@@ -144,10 +144,10 @@ class Partition(RoleHolder):
         if in_sync is not None:
             self._in_sync = in_sync
             self._followers.retain(in_sync)
+        self._standing.confirmations.give_up(self)  # Others would have to confirm it.
         if is_new_role:
             # What followers had of another epoch they may have to take back.
             self._followers.forget_all()
-            self._standing.confirmations.give_up(self)
         self._note_short_way()
         if isinstance(role, Leader):
             self.log.state.assign_leader_epoch(role.epoch)
@@ -219,13 +219,17 @@ class Partition(RoleHolder):
         is_only_one = in_sync.isr == (in_sync.leader,) and not in_sync.has_eligible
         return not is_only_one or self.log.config.unclean_leader_election
 
-    def when_confirmed(self) -> "asyncio.Future[bool] | None":
+    def when_confirmed(self, *, at_once: bool = True) -> "asyncio.Future[bool] | None":
         """None when nobody else can lead, so that what this node knows of the partition can be told; else a
-        wait until all in sync have confirmed that nobody did when this was asked. False: another may."""
-        if self._is_surely_leader():
+        wait until all in sync have confirmed that nobody did when this was asked. False: another may.
+
+        While its session lasts, a leader is replaced by a controller that moves leaders, and hears of that a
+        moment later than its successor. Where that is too late it is not `at_once` that nobody else leads."""
+        has_others = any(True for _ in self._in_sync.followers)
+        if self._is_surely_leader() and (at_once or not has_others):
             return None
         # An eligible leader replica need not ask for anything, so that no word of others is enough.
-        if len(self._in_sync.isr) > 1 and not self._in_sync.has_eligible:
+        if has_others and not self._in_sync.has_eligible:
             return self._standing.confirmations.wait(self)
         unconfirmed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         unconfirmed.set_result(False)

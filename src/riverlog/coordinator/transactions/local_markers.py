@@ -51,7 +51,7 @@ class LocalMarkerWriter:
             if marker.coordinator_epoch < producers.coordinator_epoch(producer_id):
                 return _settled(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
             producers.guards.note_coordinator(producer_id, marker.coordinator_epoch)
-            return _when_committed(found, found.log.log_end_offset)
+            return _when_known(found)
         if partition.topic == OFFSETS_TOPIC:
             return self._offsets.write_marker(
                 partition.partition, marker.producer, marker.coordinator_epoch, commit=marker.commit
@@ -102,6 +102,29 @@ def _when_committed(partition: Partition, end_offset: int) -> MarkerWritten:
         return _settled(None)
     written: MarkerWritten = asyncio.get_running_loop().create_future()
     waiting.add_done_callback(partial(_on_acknowledged, written, partition))
+    return written
+
+
+def _when_known(partition: Partition) -> MarkerWritten:
+    """What stands here is committed, and nobody else leads: there the transaction may be open, and once it is
+    taken for ended nobody would end it."""
+    end_offset = partition.log.log_end_offset
+    confirmed = partition.when_confirmed(at_once=False)
+    if confirmed is None:
+        return _when_committed(partition, end_offset)
+    written: MarkerWritten = asyncio.get_running_loop().create_future()
+
+    def settle(result: ErrorCode | None) -> None:
+        if not written.done():
+            written.set_result(result)
+
+    def on_confirmed(waited: "asyncio.Future[bool]") -> None:
+        if waited.cancelled() or not waited.result():
+            settle(partition.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        else:
+            _when_committed(partition, end_offset).add_done_callback(lambda each: settle(each.result()))
+
+    confirmed.add_done_callback(on_confirmed)
     return written
 
 
