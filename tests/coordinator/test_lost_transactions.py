@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -75,6 +76,35 @@ def test_nothing_is_aborted_by_a_broker_that_does_not_lead_the_whole_transaction
         await stack.transactions.load_all([HERE], was_switched_off=was_switched_off)
         assert len(stack.partition(HERE).log.producers.open_transactions()) == 1
         assert ("riverlog txn list" in caplog.text) == was_switched_off
+        await stack.close()
+
+    run_virtually(check)
+
+
+def test_what_is_open_in_a_copy_is_left_to_the_leader() -> None:
+    """There it may have ended long since."""
+
+    def show(topics: dict[str, int]) -> ClusterImage:
+        shown = image(topics)
+        topic = shown.topics[HERE.topic]
+        away = tuple(each._replace(leader=NodeId(2)) for each in topic.partitions)
+        return replace(shown, topics={**shown.topics, HERE.topic: topic._replace(partitions=away)})
+
+    async def check() -> None:
+        stack = _stack()
+        stack._produce(HERE, LOST, 1)
+        stack.cluster.show(show(TOPICS))
+        wrote: list[TopicPartition] = []
+
+        def write(_: LocalMarkerWriter, at: TopicPartition, *__: object, **___: object) -> MarkerWritten:
+            wrote.append(at)
+            return asyncio.get_running_loop().create_future()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LocalMarkerWriter, "write", write)
+            async with asyncio.timeout(60):
+                await stack.transactions.load_all([HERE])
+        assert not wrote
         await stack.close()
 
     run_virtually(check)

@@ -4,7 +4,9 @@ Without `riverlog.acks.fsync` a power cut may take the end of the coordinator's 
 partitions. What the coordinator has forgotten nobody can end: readers of committed records would wait for it
 for ever. Apache Kafka leaves that to an operator (KIP-664). Here it is aborted, once this node has loaded the
 whole transaction log. Where other brokers lead a part of it, it is left, and told in the log if the machine
-was started anew: a process that was killed has lost nothing, and coordinators end what it left open.
+was started anew: a process that was killed has lost nothing, and coordinators end what it left open. Answers
+of several brokers, of which each tells what it leads at another moment, do not show that nobody knows a
+transaction; and a transaction log with replicas is lost only where all of them were switched off at once.
 
 The coordinator's record stands before the first batch of a transaction and until its last marker, so that
 what is open in a partition and not in the record is lost for certain.
@@ -23,6 +25,7 @@ from riverlog.coordinator.transactions.transaction import VERSION_2, Transaction
 from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.roles import Follower
 
 _PAUSE_S: Final = 1.0
 _logger = logging.getLogger(__name__)
@@ -98,7 +101,13 @@ class LostTransactions:
         return [marker for marker in self._open_in(at) if not is_known(known, at, marker.producer)]
 
     async def _end_in(self, at: TopicPartition) -> bool:
-        """Whether nothing lost is open there any more."""
+        """Whether nothing lost is open there any more, or another broker leads the partition: what is open in
+        a copy may have ended since, and by the time a marker is there the next may have begun."""
+        match self._replicas.find(*at):
+            case Partition(role=Follower(leader=leader)):
+                return leader is not None
+            case _:
+                pass
         while lost := self._lost_in(at):  # None: a shard cannot be loaded at the moment.
             marker = lost[0]
             if await self._writer.write(at, marker, may_be_written=False) is not None:
