@@ -50,6 +50,41 @@ def test_a_signal_shuts_down_cleanly_and_the_next_start_recovers_nothing(tmp_pat
         assert not (data / ".kafka_cleanshutdown").exists(), "the marker must not outlive the start"
 
 
+def test_further_signals_change_nothing(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ServedProcess(data) as served:
+        with RawClient(served) as client:
+            client.produce_to_new_topic("orders")
+            client.create_topic("many", partitions=40)
+            for index in range(40):
+                client.produce("many", one_record(), partition=index)
+        while served.process.poll() is None:
+            os.kill(served.pid, signal.SIGTERM)
+            os.kill(served.pid, signal.SIGINT)
+            time.sleep(0.001)
+        assert served.process.returncode == 0
+    assert (data / ".kafka_cleanshutdown").exists()
+
+
+def test_after_kill_9_only_what_was_written_since_the_start_is_recovered(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ServedProcess(data) as served:
+        with RawClient(served) as client:
+            client.create_topic("many", partitions=20)
+            for index in range(20):
+                client.produce("many", one_record(), partition=index)
+        assert served.stop() == 0
+    with ServedProcess(data) as served:
+        with RawClient(served) as client:
+            client.produce("many", one_record(), partition=7)
+            client.produce("many", one_record(), partition=11)
+        served.kill()
+    with ServedProcess(data) as served:
+        assert "recovering 2 logs" in served.errors()
+        with RawClient(served) as client:
+            assert len(values(client, "many", 1)) == 1
+
+
 def _kill_when(event: threading.Event, served: ServedProcess) -> None:
     event.wait(60)
     served.kill()

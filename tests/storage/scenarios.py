@@ -68,7 +68,7 @@ class Life:
                 self.acknowledged = log.log_end_offset
             if number % 5 == 4:
                 log.state.set_high_watermark(log.flushed_offset)
-                directory.checkpoint()
+                directory.begin_checkpoint()()
             if number == rounds // 2:
                 directory.close()
                 self.acknowledged = log.log_end_offset
@@ -93,7 +93,7 @@ class Life:
             log.sync.finish(task)
             self.acknowledged = log.flushed_offset
             if number % 3 == 2:
-                directory.checkpoint()
+                directory.begin_checkpoint()()
 
     def _round(self, log: Log, number: int) -> None:
         self._send(log, b"plain-%d" % number * 5)

@@ -116,7 +116,7 @@ def test_a_roll_is_synced_and_checkpointed_off_the_loop(tmp_path: Path) -> None:
         flusher = Flusher(loop, executor=ThreadPoolExecutor(2))
         directory = open_directory(str(tmp_path / "data"))
         directory.environment.request_sync = flusher.request
-        directory.run_blocking = lambda work: work()
+        directory.rolls.run_blocking = lambda work: work()
         directory.create(PARTITION, TOPIC_ID)
         log = directory.get(PARTITION)
         assert log is not None
@@ -138,7 +138,7 @@ def test_rolls_of_many_logs_do_not_queue_a_checkpoint_each(tmp_path: Path) -> No
         flusher = Flusher(asyncio.get_running_loop(), executor=ThreadPoolExecutor(2))
         directory = open_directory(str(tmp_path / "data"))
         waiting: list[Callable[[], None]] = []
-        directory.environment.request_sync, directory.run_blocking = flusher.request, waiting.append
+        directory.environment.request_sync, directory.rolls.run_blocking = flusher.request, waiting.append
         logs = []
         for number in range(10):
             partition = TopicPartition("orders", number)

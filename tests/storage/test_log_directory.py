@@ -205,7 +205,7 @@ def test_log_start_and_high_watermark_survive_in_checkpoints() -> None:
     assert log is not None
     log.cutting.delete_records(4)
     log.state.set_high_watermark(7)
-    directory.checkpoint()
+    directory.begin_checkpoint()()
     disk.kill()
     log = reopened(disk).get(PARTITION)
     assert log is not None

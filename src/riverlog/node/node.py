@@ -86,6 +86,7 @@ _REMOVAL_MS = 5_000
 _FLUSH_LOOK_MS = 1_000
 _PRODUCER_EXPIRY_MIN_MS = 1_000
 _SYNC_THREADS = 2
+_SAVE_THREADS = 8
 _GOODBYE_S = 1.0
 _HAND_OVER_S = 30.0
 _COLD_READ_THREADS = 2
@@ -202,7 +203,15 @@ class Node:
         logs, unusable = await loop.run_in_executor(thread, self._open_directories)
         measure_storage(self.metrics, logs, self._open_files, unusable_count=len(unusable))
         flusher = Flusher(loop, executor=self._executor("sync", _SYNC_THREADS))
-        directories = DataDirectories(logs, flusher, thread, self._clock, self._hosted, unusable=unusable)
+        directories = DataDirectories(
+            logs,
+            flusher,
+            thread,
+            self._clock,
+            self._hosted,
+            unusable=unusable,
+            savers=self._executor("save", _SAVE_THREADS),
+        )
         self._directories = directories
         self._stack.push_async_callback(self._close_directories, directories)
         self._stack.push_async_callback(flusher.drain)
@@ -299,6 +308,7 @@ class Node:
             new_uuid=self._new_id,
             config_for=lambda topic: self._live_config.log_config(self._follower.image, topic),
             open_files=self._open_files,
+            boot_id=self._boot_id(),
         )
 
     async def _prepare_store(self, logs: list[LogDirectory]) -> MetadataStore:

@@ -1,7 +1,7 @@
 """Runs a node as a process of its own until it is told to stop: what `riverlog serve` does.
 
 Stdout gets one line, when requests are taken; everything else goes to stderr. SIGTERM and SIGINT stop the
-node cleanly.
+node cleanly; once that has begun, further ones change nothing.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from riverlog.node.threads import thread_executor
 
 _logger = logging.getLogger(__name__)
 _INPUT_BYTES = 4096
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(settings: Settings, *, log_level: str = "INFO", is_supervised: bool = False) -> None:
@@ -37,7 +38,7 @@ def run(settings: Settings, *, log_level: str = "INFO", is_supervised: bool = Fa
 async def _serve(settings: Settings, is_supervised: bool) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     if is_supervised:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_input, stopped)
@@ -58,6 +59,9 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         _logger.info("stopping")
     finally:
         await node.stop(clean=not node.has_failed.is_set())
+        for number in _STOP_SIGNALS:  # The loop, when it is closed, would let the next one kill the process.
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
     if node.has_failed.is_set():
         raise StorageError("All data directories have failed. Check the disks, then start the broker again.")
     _logger.info("stopped")

@@ -45,7 +45,7 @@ class TableLife:
             self.acknowledged = log.flushed_offset
             log.state.set_high_watermark(log.log_end_offset)
             log.sync.roll()
-            directory.checkpoint()
+            directory.begin_checkpoint()()
             self.clean(log, directory)
             self.clock.now_ms += 400
             if number == rounds // 2:

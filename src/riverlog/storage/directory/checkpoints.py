@@ -6,13 +6,15 @@ which blocks. Writers take turns, and one that was taken earlier never replaces 
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from riverlog.model.disk import Disk
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import decode_offsets, encode_offsets, replace_file
 from riverlog.storage.log.log import Log
+from riverlog.storage.log.syncing import LogSync
 
 _Contents = tuple[tuple[str, dict[str, int]], ...]
 
@@ -84,6 +86,39 @@ class DirectoryCheckpoints:
                 self._written_contents = contents
 
         return write
+
+
+class RollCheckpoints:
+    """After a roll is on disk the recovery point is written, so that a crash scans one segment only.
+
+    Not while another waits to be written: each holds the offsets of every log, and the next brings this."""
+
+    __slots__ = ("_checkpoints", "_is_waiting", "_logs", "is_closed", "run_blocking")
+
+    def __init__(self, checkpoints: DirectoryCheckpoints, logs: Mapping[str, Log]) -> None:
+        """`logs` are those that are open."""
+        self._checkpoints = checkpoints
+        self._logs = logs
+        self._is_waiting = False
+        self.is_closed = False
+        self.run_blocking: Callable[[Callable[[], None]], None] | None = None
+        """Takes work off the event loop; without it that blocks."""
+
+    def note_synced(self, synced: LogSync) -> None:
+        name = synced.state.directory.rpartition("/")[2]
+        if name not in self._logs or self.is_closed:
+            return  # Of a log on its way in nothing is written until it has arrived.
+        saved = self._checkpoints.recovery_points.get(name, 0)
+        if saved < synced.state.segments.active.base_offset <= synced.flushed_offset:
+            if self.run_blocking is None:
+                unless_failing(self._checkpoints.begin(self._logs.items()))
+            elif not self._is_waiting:
+                self._is_waiting = True
+                self.run_blocking(partial(self._write_waiting, self._checkpoints.begin(self._logs.items())))
+
+    def _write_waiting(self, write: Callable[[], None]) -> None:
+        self._is_waiting = False
+        unless_failing(write)
 
 
 def unless_failing(write: Callable[[], None]) -> None:

@@ -1,11 +1,18 @@
-"""Taking a data directory: it is made if it is not there, and locked against every other process."""
+"""Taking a data directory: it is made if it is not there, locked, and told whose it is from then on."""
 
 from collections.abc import Callable
 from uuid import UUID
 
 from riverlog.model.disk import DirectoryLock, Disk
 from riverlog.model.errors import DirectoryInUseError, StorageError
+from riverlog.model.ids import NodeId
 from riverlog.storage.files import names
+from riverlog.storage.files.meta_properties import (
+    MetaProperties,
+    check_owner,
+    read_meta_properties,
+    write_meta_properties,
+)
 from riverlog.storage.files.partition_metadata import encode_uuid
 
 
@@ -37,5 +44,14 @@ def _make_directories(disk: Disk, path: str) -> None:
         disk.sync_directory(made.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
 
 
-def new_cluster_id(new_uuid: Callable[[], UUID]) -> str:
-    return encode_uuid(new_uuid())
+def own(
+    disk: Disk, path: str, node_id: NodeId, cluster_id: str | None, new_uuid: Callable[[], UUID]
+) -> MetaProperties:
+    """Whose it is: this node's, or it is refused; of a cluster that is found there, unless one is named."""
+    meta = read_meta_properties(disk, path)
+    if meta is not None:
+        check_owner(meta, path, node_id, cluster_id)
+    if meta is None or not disk.read(f"{path}/{names.META_PROPERTIES}").count(b"riverlog."):
+        meta = meta or MetaProperties(node_id, cluster_id or encode_uuid(new_uuid()), new_uuid())
+        write_meta_properties(disk, path, meta)
+    return meta

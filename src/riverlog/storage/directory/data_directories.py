@@ -16,6 +16,7 @@ from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
 from riverlog.model.ids import TopicPartition
 from riverlog.model.pieces import Pieces, sorted_in_pieces
+from riverlog.storage.directory.closing import save
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.log_move import settle_moves
@@ -40,12 +41,15 @@ class DataDirectories:
         hosted: Callable[[], Iterable[tuple[TopicPartition, UUID]]],
         *,
         unusable: Sequence[str] = (),
+        savers: Executor | None = None,
     ) -> None:
-        """`hosted` names the partitions that belong here, with a directory of their own or not yet.
-        `unusable` are directories that could not be opened; they stay offline until the next start."""
+        """`thread` runs one thing at a time; `savers` save the logs at a clean shutdown. `hosted` names the
+        partitions that belong here, with a directory of their own or not yet. `unusable` are directories that
+        could not be opened; they stay offline until the next start."""
         self._directories = directories
         self._flusher = flusher
         self._thread = thread
+        self._savers = savers or thread
         self._clock = clock
         self._hosted = hosted
         self._unusable = tuple(unusable)
@@ -53,7 +57,7 @@ class DataDirectories:
         self._loop = asyncio.get_running_loop()
         for directory in directories:
             directory.environment.request_sync = flusher.request
-            directory.run_blocking = self._run_blocking
+            directory.rolls.run_blocking = self._run_blocking
             directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
 
     def abandon(self) -> None:
@@ -307,9 +311,7 @@ class DataDirectories:
         failures: list[StorageError] = []
         for directory in self._directories:
             try:
-                await self.in_thread(
-                    lambda each=directory: each.close(clean=clean, broker_epoch=broker_epoch)  # type: ignore[misc]
-                )
+                await self._close(directory, clean, broker_epoch)
             except DiskFullError as error:
                 _logger.error(
                     "%s has no room for a clean shutdown and is recovered at the next start: %s",
@@ -320,6 +322,14 @@ class DataDirectories:
                 failures.append(error)
         if failures:
             raise failures[0]
+
+    async def _close(self, directory: LogDirectory, clean: bool, broker_epoch: int | None) -> None:
+        try:
+            if clean and directory.is_online:
+                await save(directory.path, directory.begin_close(), self._savers)
+                await self.in_thread(lambda: directory.finish_close(broker_epoch))
+        finally:
+            await self.in_thread(directory.let_go)
 
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         return next((each for each in self._directories if topic_partition in each), None)

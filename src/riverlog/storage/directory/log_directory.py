@@ -12,7 +12,6 @@ the functions that the methods named `begin_` return. Not here: which partitions
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from uuid import UUID
 
 from riverlog.model.clock import Clock
@@ -20,35 +19,36 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DirectoryLock, Disk
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
-from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, unless_failing
-from riverlog.storage.directory.claim import new_cluster_id, take
+from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, RollCheckpoints
+from riverlog.storage.directory.claim import own, take
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
 from riverlog.storage.directory.closed_logs import ClosedLogs
+from riverlog.storage.directory.closing import close_saved, write_states
 from riverlog.storage.directory.future_logs import FutureLogs
-from riverlog.storage.directory.state import read_shutdown_state, write_shutdown_state
+from riverlog.storage.directory.opened_logs import OpenedLogs
+from riverlog.storage.directory.state import (
+    is_closed_properly,
+    read_shutdown_state,
+    remove_unfinished,
+    write_shutdown_state,
+)
 from riverlog.storage.disk.guarded import GuardedDisk
 from riverlog.storage.disk.open_files import OpenFiles
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import partition_of
 from riverlog.storage.files.deleted_files import remove
-from riverlog.storage.files.meta_properties import (
-    MetaProperties,
-    check_owner,
-    read_meta_properties,
-    write_meta_properties,
-)
+from riverlog.storage.files.meta_properties import MetaProperties, write_meta_properties
 from riverlog.storage.files.partition_metadata import read_topic_id, write_topic_id
 from riverlog.storage.log.closed_log import NOTHING, LogFacts, facts_of
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment, LogToOpen
-from riverlog.storage.log.syncing import LogSync
 
 _logger = logging.getLogger(__name__)
 
 
 class LogDirectory:
-    """Use `open`. `run_blocking` and the environment's `request_sync` take work off the loop; without them it
-    blocks."""
+    """Use `open`. `rolls.run_blocking` and the environment's `request_sync` take work off the loop; without
+    them it blocks."""
 
     def __init__(
         self,
@@ -59,13 +59,12 @@ class LogDirectory:
         lock: DirectoryLock,
         config_for: Callable[[str], LogConfig],
         new_uuid: Callable[[], UUID],
+        boot_id: str = "",
     ) -> None:
         self.path = path
         self.meta = meta
         self.health = environment.health
         self.environment = environment
-        self.run_blocking: Callable[[Callable[[], None]], None] | None = None
-        environment.on_synced = self._note_synced
         disk = environment.files.disk
         assert isinstance(disk, GuardedDisk)
         self._disk: Disk = disk
@@ -77,17 +76,22 @@ class LogDirectory:
         self._checkpoints = DirectoryCheckpoints(path, disk)
         self._cleaned = CleanerOffsets(path, disk)
         self._logs: dict[str, Log] = {}
+        self.rolls = RollCheckpoints(self._checkpoints, self._logs)
+        environment.on_synced = self.rolls.note_synced
         self._created: set[str] = set()
         self._closed = ClosedLogs(path, disk)
-        self._is_closing = self._checkpoint_waits = False
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
         # `left_by` is the epoch of the registration under which it was closed with all of it on disk.
-        dirty, self.left_by = read_shutdown_state(disk, path, self._known | self.futures.names)
+        is_marked = is_closed_properly(disk, path)
+        dirty, self.left_by = read_shutdown_state(disk, path, self._known | self.futures.names, boot_id)
         self.futures.distrust(dirty)
         self._unrecovered = dirty & self._known
-        self._remove_unfinished()
-        self.was_clean = not self._unrecovered
+        unfinished = remove_unfinished(disk, path, self._unrecovered)
+        self._known -= unfinished
+        self._unrecovered -= unfinished
+        self.was_clean = not self._unrecovered and (is_marked or not self._known)
+        self._opened = OpenedLogs(path, disk, boot_id, self._unrecovered | self.futures.names)
 
     @classmethod
     def open(
@@ -101,20 +105,22 @@ class LogDirectory:
         new_uuid: Callable[[], UUID],
         config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
         open_files: OpenFiles | None = None,
+        boot_id: str = "",
     ) -> "LogDirectory":
-        """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found."""
+        """Lock and read a data directory, or make a new one. `cluster_id` None takes what is found. Without a
+        `boot_id` every log is recovered after a crash."""
         lock = take(disk, path)
         environment = LogEnvironment.at(path, disk, clock, open_files)
-        guarded = environment.files.disk
         try:
-            meta = read_meta_properties(guarded, path)
-            if meta is not None:
-                check_owner(meta, path, node_id, cluster_id)
-            if meta is None or not guarded.read(f"{path}/{names.META_PROPERTIES}").count(b"riverlog."):
-                meta = meta or MetaProperties(node_id, cluster_id or new_cluster_id(new_uuid), new_uuid())
-                write_meta_properties(guarded, path, meta)
+            meta = own(environment.files.disk, path, node_id, cluster_id, new_uuid)
             return cls(
-                path, environment=environment, meta=meta, lock=lock, config_for=config_for, new_uuid=new_uuid
+                path,
+                environment=environment,
+                meta=meta,
+                lock=lock,
+                config_for=config_for,
+                new_uuid=new_uuid,
+                boot_id=boot_id,
             )
         except BaseException:
             lock.release()
@@ -137,17 +143,6 @@ class LogDirectory:
             elif (partition := names.parse_future_directory(name)) is not None:
                 self.futures.found(partition, name)
         return known
-
-    def _remove_unfinished(self) -> None:
-        """After a crash: directories of partitions whose creation did not get as far as a topic id or a
-        segment. The partition may have been made in another directory since."""
-        for name in sorted(self._unrecovered):
-            path = f"{self.path}/{name}"
-            has_log = any(each.endswith(names.LOG) for each in self._disk.list(path))
-            if not has_log and read_topic_id(self._disk, path, clean=False) is None:
-                self._disk.remove_tree(path)
-                self._unrecovered.discard(name)
-                self._known.discard(name)
 
     @property
     def is_online(self) -> bool:
@@ -192,6 +187,7 @@ class LogDirectory:
         if name in self._known:
             return
         directory = f"{self.path}/{name}"
+        self._opened.note(name)
         self._disk.make_directories(directory)
         if topic_id is not None:
             write_topic_id(self._disk, directory, topic_id)
@@ -209,6 +205,7 @@ class LogDirectory:
         name = str(partition)
         log = self._logs.get(name)
         if log is None and name in self._known:
+            self._opened.note(name)
             log = self._logs[name] = self._open(name, partition, topic_id)
             self._unrecovered.discard(name)
             self._created.discard(name)
@@ -271,6 +268,7 @@ class LogDirectory:
 
     def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
         self.health.require_online()
+        self._opened.note(name)
         config = self._config_for(partition.topic)
         to_open = LogToOpen(f"{self.path}/{name}", partition, config, topic_id, is_clean=clean)
         return Log(to_open, self.environment)
@@ -285,6 +283,7 @@ class LogDirectory:
         """Take in a copy that is whole, durable and closed. Blocks for a sync and to read its directory."""
         name = str(partition)
         self._checkpoints.note(name, self.futures[partition])
+        self._opened.note(name)
         self.futures.complete(partition)
         self._known.add(name)
         log = self._logs[name] = self._open(name, partition)
@@ -316,6 +315,7 @@ class LogDirectory:
         if not is_due(log):
             self._close(name, log)
             return None
+        self._opened.note(name)
         self._logs[name] = log
         return log
 
@@ -365,7 +365,7 @@ class LogDirectory:
         return 0 if name in self._created else self._closed.size_of(name)
 
     def measure(self, logs: list[str]) -> dict[str, int]:
-        """The sizes of those that are still here. Blocks; any thread."""
+        """Blocks; any thread."""
         return self._closed.measure(logs)
 
     def note_sizes(self, measured: dict[str, int]) -> None:
@@ -392,6 +392,8 @@ class LogDirectory:
         for name in list(self._checkpoints.recovery_points):
             if name in self._known and name not in self._logs and name not in self._unrecovered:
                 log = self._open(name, partition_of(name))
+                if log.cutting.decide_retention(now_ms):
+                    self._opened.note(name)
                 count = log.cutting.apply_retention(now_ms)
                 self._close(name, log)
                 yield count
@@ -411,51 +413,38 @@ class LogDirectory:
         """Take how far each log has been cleaned; the result writes it and blocks."""
         return self._cleaned.begin(self._logs.items())
 
-    def checkpoint(self) -> None:
-        self.begin_checkpoint()()
-
     def begin_removal(self, now_ms: int) -> Callable[[], None] | None:
         """Files that are due to go; the result removes them and blocks. None when there are none."""
         due = self._deleted.take_due(now_ms)
         return (lambda: remove(self._disk, due)) if due else None
 
-    def _note_synced(self, synced: LogSync) -> None:
-        """After a roll is on disk the recovery point is written, so that a crash scans one segment only. Not
-        while another waits to be written: each holds the offsets of every log, and the next brings this."""
-        name = synced.state.directory.rpartition("/")[2]
-        if name not in self._logs or self._is_closing:
-            return  # Of a log on its way in nothing is written until it has arrived.
-        saved = self._checkpoints.recovery_points.get(name, 0)
-        if saved < synced.state.segments.active.base_offset <= synced.flushed_offset:
-            if self.run_blocking is None:
-                unless_failing(self.begin_checkpoint())
-            elif not self._checkpoint_waits:
-                self._checkpoint_waits = True
-                self.run_blocking(partial(self._write_waiting, self.begin_checkpoint()))
+    def begin_close(self) -> list[Log]:
+        """What is to be saved (see `closing`) before `finish_close`. No sync may be in progress."""
+        self.rolls.is_closed = True
+        return [*self.opened(), *self.futures.opened()]
 
-    def _write_waiting(self, write: Callable[[], None]) -> None:
-        self._checkpoint_waits = False
-        unless_failing(write)
+    def finish_close(self, broker_epoch: int | None) -> None:
+        """All logs are saved: write the rest. Blocks. `broker_epoch` is of the registration that ends."""
+        self._disk.sync_directory(self.path)
+        self.begin_checkpoint()()
+        self._opened.remove()
+        write_shutdown_state(self._disk, self.path, self._unrecovered, broker_epoch)
 
-    def close(self, *, clean: bool = True, broker_epoch: int | None = None) -> None:
-        """Save every open log, write the checkpoints and the marker of a clean shutdown. Blocks.
+    def let_go(self) -> None:
+        """Close what is open as it is, and release the directory. Blocks."""
+        for log in (*self.opened(), *self.futures.opened()):
+            log.close(clean=False)
+        self._logs.clear()
+        self._lock.release()
 
-        `broker_epoch` is that of the registration that ends. No sync may be in progress. A log that cannot
-        be saved, because the disk is full, leaves the directory to be recovered at the next start."""
-        self._is_closing = True
-        logs = (*self.opened(), *self.futures.opened())
+    def close(self, *, clean: bool = True) -> None:
+        """All of it here and now, for who has no event loop. Blocks. A log that cannot be saved, because the
+        disk is full, leaves the directory to be recovered at the next start."""
         try:
             if clean and self.health.is_online:
-                # First all the writing, then all the syncing: a file system commits much of it at once.
-                for log in logs:
-                    log.sync.write_state()
-                for log in logs:
-                    log.close()
-                self._disk.sync_directory(self.path)
-                self.checkpoint()
-                write_shutdown_state(self._disk, self.path, self._unrecovered, broker_epoch)
+                logs = self.begin_close()
+                write_states(logs)
+                close_saved(logs)
+                self.finish_close(None)
         finally:
-            for log in logs:
-                log.close(clean=False)
-            self._logs.clear()
-            self._lock.release()
+            self.let_go()

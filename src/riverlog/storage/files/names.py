@@ -36,6 +36,7 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 UNRECOVERED: Final = "riverlog-unrecovered"
+OPENED: Final = "riverlog-opened"
 LOCK: Final = ".lock"
 
 _DIGITS: Final = 20

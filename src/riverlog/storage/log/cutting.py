@@ -40,14 +40,7 @@ class LogCutting:
         """Delete what retention lets go; returns how many segments."""
         self._sync.gate.require_open()
         state = self._state
-        count = decide_retention(
-            state.segments,
-            state.config,
-            high_watermark=state.high_watermark,
-            log_start_offset=state.log_start_offset,
-            now_ms=now_ms,
-            only_below_start=only_below_start,
-        )
+        count = self.decide_retention(now_ms, only_below_start=only_below_start)
         if count == len(state.segments):
             try:
                 self._sync.roll()
@@ -60,6 +53,18 @@ class LogCutting:
             for segment in taken:
                 state.snapshots.remove(segment.base_offset)
         return count
+
+    def decide_retention(self, now_ms: int, *, only_below_start: bool = False) -> int:
+        """How many segments retention lets go."""
+        state = self._state
+        return decide_retention(
+            state.segments,
+            state.config,
+            high_watermark=state.high_watermark,
+            log_start_offset=state.log_start_offset,
+            now_ms=now_ms,
+            only_below_start=only_below_start,
+        )
 
     def truncate_to(self, offset: int) -> None:
         """Drop everything from `offset` on. The caller must write the recovery point checkpoint after it."""

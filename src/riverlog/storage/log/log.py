@@ -198,12 +198,12 @@ class Log:
         state.set_high_watermark(other.high_watermark)
         state.move_start(other.log_start_offset)
 
-    def close(self, *, clean: bool = True) -> None:
+    def close(self, *, clean: bool = True, parent_is_synced: bool = False) -> None:
         """Close; `clean` saves everything first and blocks. Slices that were handed out stay readable."""
         if self._gate.is_closed:
             return
         if clean and self._gate.health.is_online:
-            self.sync.save()
+            self.sync.save(parent_is_synced=parent_is_synced)
         self._gate.close()
         for segment in self.state.segments:
             segment.forget_files()

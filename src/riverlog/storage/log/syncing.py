@@ -70,9 +70,12 @@ class SyncTask:
                 return
             for file in self.files:
                 file.datasync()
+            directories = self.directories
             if self.epochs is not None:
                 replace_file(self.disk, *self.epochs)
-            for directory in self.directories:
+                in_directory = self.epochs[0].rpartition("/")[0]  # Which is synced by that.
+                directories = [each for each in directories if each != in_directory]
+            for directory in directories:
                 self.disk.sync_directory(directory)
             self.is_done = True
 
@@ -218,8 +221,9 @@ class LogSync:
         if state.snapshots.latest != state.log_end_offset:
             state.snapshots.write(state.log_end_offset, state.producers)
 
-    def save(self) -> None:
-        """Write and sync everything. Blocks; the log must have no other user."""
+    def save(self, *, parent_is_synced: bool = False) -> None:
+        """Write and sync everything. Blocks; the log must have no other user. `parent_is_synced`: the caller
+        syncs the directory in which the log's own is, for many at once."""
         state = self.state
         if not self._has_changed():
             return
@@ -228,6 +232,8 @@ class LogSync:
         task.files.extend(state.segments.active.open_indexes())
         task.files.append(self._environment.files.disk.open(state.snapshots.path(state.log_end_offset)))
         task.directories = task.directories or [state.directory]
+        if parent_is_synced:
+            task.directories = [state.directory]
         task.run()
         self.finish(task)
 
