@@ -89,6 +89,7 @@ class HeldExecutor(Executor):
 class Logs:
     disk: SimulatedDisk = field(default_factory=SimulatedDisk)
     config: LogConfig = field(default_factory=LogConfig)
+    changes: int = 0
 
     def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
         if not self.disk.exists("/data"):

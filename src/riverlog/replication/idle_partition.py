@@ -1,8 +1,9 @@
 """A partition on this node whose log is not open: what questions are answered from, and who waits for it.
 
 Only of a partition that has no other replica: where there are followers, the leader must know how far they
-are, and needs the partition itself. It is made for one request and shows the moment in which it was made; the
-first write makes a `Partition`, which takes over those who wait. Used from the event loop only.
+are, and needs the partition itself. It shows the moment in which it was made, and is used by requests until
+something changes; the first write makes a `Partition`, which takes over those who wait. Used from the event
+loop only.
 """
 
 from uuid import UUID
@@ -16,28 +17,31 @@ from riverlog.storage.log.closed_log import ClosedLog
 class IdleReaders:
     """Those who wait for partitions whose logs are not open."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "round")
 
     def __init__(self) -> None:
         self._waiting: dict[TopicPartition, WaitingReaders] = {}
+        self.round = 0
+        """Another number whenever somebody's readers are not kept here any more."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        """Of how many partitions somebody waits."""
+        return sum(1 for readers in self._waiting.values() if readers)
 
-    def add(self, topic_partition: TopicPartition, reader: Reader) -> WaitingReaders:
+    def of(self, topic_partition: TopicPartition) -> WaitingReaders:
+        """Those of a partition, kept here until `take`, or `forget` while there are none."""
         readers = self._waiting.get(topic_partition)
         if readers is None:
             readers = self._waiting[topic_partition] = WaitingReaders()
-        readers.add(reader)
         return readers
 
-    def discard(self, topic_partition: TopicPartition, readers: WaitingReaders, reader: Reader) -> None:
-        """Also when a `Partition` has taken the readers over since."""
-        readers.discard(reader)
-        if not readers and self._waiting.get(topic_partition) is readers:
-            del self._waiting[topic_partition]
+    def forget(self) -> None:
+        """Let go of all partitions that nobody waits for."""
+        self.round += 1
+        self._waiting = {each: readers for each, readers in self._waiting.items() if readers}
 
     def take(self, topic_partition: TopicPartition) -> WaitingReaders | None:
+        self.round += 1
         return self._waiting.pop(topic_partition, None)
 
     def disturb(self, topic_partition: TopicPartition) -> None:
@@ -51,7 +55,7 @@ class IdleReaders:
 
 
 class IdlePartition(RoleHolder):
-    __slots__ = ("_idle", "_readers", "log", "topic_id", "topic_partition")
+    __slots__ = ("_idle", "_readers", "_round", "log", "topic_id", "topic_partition")
 
     def __init__(
         self, topic_partition: TopicPartition, topic_id: UUID, role: Role, log: ClosedLog, idle: IdleReaders
@@ -61,11 +65,15 @@ class IdlePartition(RoleHolder):
         self.log = log
         self._role = role
         self._idle = idle
-        self._readers: WaitingReaders | None = None
+        self._readers = idle.of(topic_partition)
+        self._round = idle.round
 
     def watch(self, reader: Reader) -> None:
-        self._readers = self._idle.add(self.topic_partition, reader)
+        if self._round != self._idle.round:
+            self._readers = self._idle.of(self.topic_partition)
+            self._round = self._idle.round
+        self._readers.add(reader)
 
     def unwatch(self, reader: Reader) -> None:
-        if self._readers is not None:
-            self._idle.discard(self.topic_partition, self._readers, reader)
+        """Also when a `Partition` has taken the readers over since."""
+        self._readers.discard(reader)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from riverlog.metadata.delta import ImageDelta, PartitionChange
@@ -30,10 +30,16 @@ from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
 _logger = logging.getLogger(__name__)
+_LOOKED_AT_MAX: Final = 4_096
 
 
 class Logs(Protocol):
     """The logs on this node's disks."""
+
+    @property
+    def changes(self) -> int:
+        """Another number whenever `facts_of` may answer otherwise than before."""
+        ...
 
     def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
         """The log, created if it is new, with its topic's config. Raises `StorageError`, `DiskFullError`."""
@@ -79,6 +85,9 @@ class ReplicaSet:
         self._idle = IdleReaders()
         self._failed: set[TopicPartition] = set()
         """In directories that have failed; opened or not."""
+        self._looked_at: dict[tuple[str, int], IdlePartition] = {}
+        """Those of closed logs, for as long as neither the image nor what is known of any log changes."""
+        self._looked_at_after = 0
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -108,8 +117,15 @@ class ReplicaSet:
 
     def look(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
         """For a question: the log of a sole replica is neither made nor opened by it."""
-        partition = self._partitions.get((topic, index))
-        return partition if partition is not None else self._look_at_closed(topic, index)
+        key = topic, index
+        partition = self._partitions.get(key)
+        if partition is not None:
+            return partition
+        # A reader that waits for many asks for each of them again and again, so they are kept.
+        idle = self._looked_at.get(key)
+        if idle is not None and self._logs.changes == self._looked_at_after:
+            return idle
+        return self._look_at_closed(topic, index)
 
     def look_by_id(self, topic_id: UUID | None, index: int) -> Partition | IdlePartition | ErrorCode:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
@@ -130,12 +146,14 @@ class ReplicaSet:
         that has handed over the partition.
         """
         self._is_closed = True
+        self._forget_idle()
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
         self._idle.disturb_all()
 
     def fail(self, partitions: Iterable[tuple[TopicPartition, UUID]]) -> None:
         """The directory of these has failed: nothing of them is served until the next start."""
+        self._forget_idle()
         for topic_partition, topic_id in partitions:
             self._failed.add(topic_partition)
             partition = self._partitions.get(topic_partition)
@@ -153,6 +171,7 @@ class ReplicaSet:
         if self._is_closed:
             return
         self._image = delta.new
+        self._forget_idle()
         self.standing.brokers = delta.new.brokers
         for name, topic in delta.deleted.items():
             for index, image in enumerate(topic.partitions):
@@ -182,6 +201,21 @@ class ReplicaSet:
         return image
 
     def _look_at_closed(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
+        changes = self._logs.changes
+        if changes != self._looked_at_after or len(self._looked_at) >= _LOOKED_AT_MAX:
+            self._looked_at_after = changes
+            self._forget_idle()
+        made = self._make_idle(topic, index)
+        if isinstance(made, IdlePartition):
+            self._looked_at[topic, index] = made
+        return made
+
+    def _forget_idle(self) -> None:
+        if self._looked_at:
+            self._looked_at.clear()
+            self._idle.forget()
+
+    def _make_idle(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
         image = self._placed(topic, index)
         if isinstance(image, ErrorCode):
             return image

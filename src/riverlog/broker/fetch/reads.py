@@ -17,7 +17,7 @@ from riverlog.model.ids import NodeId
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.replication.roles import Leader
+from riverlog.replication.roles import Leader, RoleHolder
 from riverlog.storage.log.appends import OffsetOutOfRange
 from riverlog.wire.by_hand.fetch_request import SingleFetch
 from riverlog.wire.by_hand.fetch_response import FetchRow
@@ -108,9 +108,13 @@ class FetchReader:
                 partition = replicas.look(topic, index)
             else:
                 partition = replicas.look_by_id(each.topic_id, index)
-            if type(partition) is IdlePartition and partition.log.holds_records_from(each.fetch_offset):
+            if (
+                type(partition) is IdlePartition
+                and each.fetch_offset != partition.log.state.log_end_offset
+                and partition.log.holds_records_from(each.fetch_offset)
+            ):
                 partition = replicas.find(*partition.topic_partition)
-            if not isinstance(partition, ErrorCode):
+            if isinstance(partition, RoleHolder):  # An enumeration's own class is slower to ask for.
                 data = self._read_partition(each, partition, limits, result, left=left)
                 result.put(PartitionRead(each, data, partition))
             else:
@@ -125,7 +129,7 @@ class FetchReader:
             if (
                 data.error_code in _TOLD_THE_LEADER
                 and limits.tells_leader
-                and not isinstance(partition, ErrorCode)
+                and isinstance(partition, RoleHolder)
             ):
                 epoch = partition.leader_epoch
                 data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)

@@ -19,6 +19,9 @@ from riverlog.model.pieces import Pieces
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.roles import RoleHolder
+from riverlog.storage.log.closed_log import ClosedState
+from riverlog.storage.log.state import LogState
 from riverlog.wire.codec import encoded_element
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -109,7 +112,7 @@ class ListOffsetsHandler:
         if wanted.timestamp < 0 and version < _SINCE_VERSION.get(wanted.timestamp, _NEVER):
             return _error(index, ErrorCode.UNSUPPORTED_VERSION)
         partition = self._replicas.look(topic, index)
-        if isinstance(partition, ErrorCode):
+        if not isinstance(partition, RoleHolder):
             return _error(index, partition)
         epoch = None if wanted.current_leader_epoch == _NO_EPOCH else wanted.current_leader_epoch
         refusal = partition.refusal(epoch)
@@ -123,15 +126,21 @@ class ListOffsetsHandler:
             reply = _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
         except READ_FAILURES as failure:
             return _error(index, error_for_client(failure))
-        if wanted.timestamp in _KNOWN_AT_ONCE or reply.timestamp >= 0 or not _may_go_back(partition):
+        state = partition.log.state
+        if (
+            # No epoch begins behind the end of the log, which is where the high watermark mostly is.
+            state.high_watermark == state.log_end_offset
+            or wanted.timestamp in _KNOWN_AT_ONCE
+            or reply.timestamp >= 0
+            or not _may_go_back(state)
+        ):
             return reply
         return _error(index, _NOT_YET if version >= _NOT_YET_SINCE else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-def _may_go_back(partition: Partition | IdlePartition) -> bool:
+def _may_go_back(state: LogState | ClosedState) -> bool:
     """Whether a leader before this one may have told a later end (KIP-207): until the high watermark has
     reached what this one found in its log, it does not know how much of that was committed."""
-    state = partition.log.state
     return state.high_watermark < state.epochs.latest_start
 
 

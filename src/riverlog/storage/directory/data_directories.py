@@ -54,11 +54,19 @@ class DataDirectories:
         self._hosted = hosted
         self._unusable = tuple(unusable)
         self._missing: frozenset[tuple[TopicPartition, UUID]] = frozenset()
+        self.changes = 0
+        """Another number whenever `facts_of` may answer otherwise than before."""
         self._loop = asyncio.get_running_loop()
         for directory in directories:
             directory.environment.request_sync = flusher.request
             directory.rolls.run_blocking = self._run_blocking
+            directory.on_changed = self._note_change
+            directory.health.on_failure(lambda _: self._note_change())
             directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
+
+    def _note_change(self) -> None:
+        """From any thread: two at once may count as one."""
+        self.changes += 1
 
     def abandon(self) -> None:
         """Close every file and release every lock as it is. Nothing may be in progress."""
@@ -136,6 +144,7 @@ class DataDirectories:
         """Call once, before anything is opened: a partition that is in none of the directories may be in one
         that could not be opened. It is served when that one is back, and never begun anew meanwhile."""
         if self._unusable:
+            self._note_change()
             self._missing = frozenset(each for each in self._hosted() if self.directory_of(each[0]) is None)
 
     def holds_log(self, topic_partition: TopicPartition) -> bool:

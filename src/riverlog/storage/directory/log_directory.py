@@ -65,6 +65,7 @@ class LogDirectory:
         self.meta = meta
         self.health = environment.health
         self.environment = environment
+        self.on_changed: Callable[[], None] = lambda: None  # `facts_of` may answer otherwise than before.
         disk = environment.files.disk
         assert isinstance(disk, GuardedDisk)
         self._disk: Disk = disk
@@ -247,11 +248,13 @@ class LogDirectory:
         """Close a log of which nothing is left to be synced; what is known of it stays."""
         self._checkpoints.note(name, log)
         self._closed.note(name, facts_of(log))
+        self.on_changed()
         log.close()
 
     def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
         self.health.require_online()
         self._closed.forget(name)
+        self.on_changed()
         to_open = LogToOpen(
             f"{self.path}/{name}",
             partition,
@@ -297,6 +300,7 @@ class LogDirectory:
         except (StorageError, DiskFullError):
             self._known.discard(str(partition))
             self._closed.forget(str(partition))
+            self.on_changed()
             if (log := self._logs.pop(str(partition), None)) is not None:
                 log.close(clean=False)
 
@@ -355,6 +359,7 @@ class LogDirectory:
         for noted in (self._known, self._created, self._unrecovered):
             noted.discard(name)
         self._closed.forget(name)
+        self.on_changed()
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
 

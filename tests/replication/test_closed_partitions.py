@@ -1,0 +1,91 @@
+"""Partitions whose logs are not open, as questions see them: kept while nothing changes, and not longer."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from riverlog.model.errors import ErrorCode, StorageError
+from riverlog.model.ids import TopicPartition
+from riverlog.replication.idle_partition import IdlePartition
+from riverlog.storage.directory.data_directories import DataDirectories
+from riverlog.storage.log.closed_log import NOTHING, LogFacts
+from riverlog.testing import Broker
+from tests.coordinator.hosting import Cluster, Logs, run_virtually
+from tests.replication.replicated import ME, NOW_MS, TOPIC, image_of, opened, partition_image, records
+
+SOLE = partition_image(replicas=[ME], isr=[ME])
+
+
+@dataclass
+class KnownLogs(Logs):
+    """None of them is open, and all are alike."""
+
+    facts: LogFacts = NOTHING
+    is_failed: bool = False
+
+    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> LogFacts:  # type: ignore[override]
+        if self.is_failed:
+            raise StorageError("offline")
+        return self.facts
+
+
+def looked_at(cluster: Cluster) -> IdlePartition:
+    found = cluster.replicas.look(TOPIC, 0)
+    assert isinstance(found, IdlePartition)
+    return found
+
+
+def test_a_closed_partition_is_made_once_for_all_questions_until_its_log_changes() -> None:
+    async def run() -> None:
+        logs = KnownLogs()
+        cluster = Cluster(logs)
+        cluster.show(image_of(SOLE))
+        first = looked_at(cluster)
+        assert looked_at(cluster) is first
+        logs.facts = NOTHING._replace(log_start_offset=4, log_end_offset=4)
+        logs.changes += 1
+        assert looked_at(cluster).log.state.log_end_offset == 4
+        logs.is_failed = True
+        logs.changes += 1
+        assert cluster.replicas.look(TOPIC, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    run_virtually(run)
+
+
+def test_a_closed_partition_has_the_role_of_the_newest_image() -> None:
+    async def run() -> None:
+        cluster = Cluster(KnownLogs())
+        cluster.show(image_of(SOLE))
+        assert looked_at(cluster).leader_epoch == 5
+        cluster.show(image_of(partition_image(replicas=[ME], isr=[ME], epoch=6)))
+        assert looked_at(cluster).leader_epoch == 6
+        cluster.replicas.close()
+        assert cluster.replicas.look(TOPIC, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run_virtually(run)
+
+
+def test_a_partition_that_was_opened_is_no_closed_one_any_more() -> None:
+    async def run() -> None:
+        cluster = Cluster(KnownLogs())
+        cluster.show(image_of(SOLE))
+        looked_at(cluster)
+        partition = opened(cluster)
+        partition.append(records(), NOW_MS, for_all_replicas=False)
+        assert cluster.replicas.look(TOPIC, 0) is partition
+
+    run_virtually(run)
+
+
+def test_directories_say_that_a_log_was_opened_or_closed_or_that_they_failed() -> None:
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=1)
+        directories = broker.node._directories
+        assert isinstance(directories, DataDirectories)
+        seen = [directories.changes]
+        broker.produce("orders", "one")
+        seen.append(directories.changes)
+        directories.delete_log(TopicPartition("orders", 0))
+        seen.append(directories.changes)
+        directories.online[0].health.fail("pulled out")
+        seen.append(directories.changes)
+    assert seen == sorted(set(seen))
