@@ -20,10 +20,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from benchmarks.compare import brokers, driver, growth, lifecycle, plan, plots, report, results, run, table
-from benchmarks.compare.case import Tools
+from benchmarks.compare.case import Case, Tools
 
 OUTPUT = Path(__file__).parents[1] / "results"
 KAFKA_MISSING = 3
+CLUSTERS = 3
 _PLACES = ("--output", "--data")
 
 
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     console = Console(stderr=True, width=None if sys.stderr.isatty() else 150)
     if options.list:
-        for case in plan.chosen(options.case):
+        for case in (*plan.chosen(options.case), *plan.chosen(options.case, plan.replicated_cases())):
             print(f"{case.name:<38} {case.words}")
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # So that brokers are stopped.
@@ -119,13 +120,16 @@ class Shown:
 def compare(options: argparse.Namespace, arguments: list[str], console: Console) -> int:
     scale, repeats = (0.2, 1) if options.quick else (1.0, options.repeats)
     cases, load_driver = plan.chosen(options.case), driver.build()
+    of_clusters = [] if options.only_given else plan.chosen(options.case, plan.replicated_cases())
     flavours, exit_code = _flavours(options, console)
     given = [brokers.given(*each) for each in options.target]
     growing = _growing(options, flavours)
     names = len(flavours) + len(given)
     expected_s = plan.expected_s(cases, names, repeats, scale, options.growth_gb, len(growing))
+    expected_s += plan.expected_s(of_clusters, CLUSTERS, repeats, scale, 0, 0)
     console.print(
-        f"{len(cases)} cases on {names} targets, {repeats}x each: about {expected_s / 60:.0f} minutes"
+        f"{len(cases)} cases on {names} targets and {len(of_clusters)} on {CLUSTERS} clusters, "
+        f"{repeats}x each: about {expected_s / 60:.0f} minutes"
     )
     directory = Path(tempfile.mkdtemp(prefix="riverlog-compare-", dir=options.data))
     tools = Tools(load_driver, directory, scale)
@@ -133,7 +137,8 @@ def compare(options: argparse.Namespace, arguments: list[str], console: Console)
     started_s = time.perf_counter()
     try:
         with _bars(console) as bars:
-            shown = Shown(console, bars, len(cases) * names * repeats + len(growing))
+            samples = (len(cases) * names + len(of_clusters) * CLUSTERS) * repeats
+            shown = Shown(console, bars, samples + len(growing))
             run.measure_limits(tools, result, shown)
             if cases:
                 with run.running(flavours, given, tools) as targets:
@@ -142,6 +147,8 @@ def compare(options: argparse.Namespace, arguments: list[str], console: Console)
                         run.measure_case(case, targets, tools, result, shown)
                         result.seconds = time.perf_counter() - started_s
                         results.save(result, options.output / "compare.json")
+            if of_clusters:
+                _measure_clusters(of_clusters, flavours, tools, result, shown, options.output)
             lengths = growth.lengths(growth.longest_gb(directory, options.growth_gb))
             run.measure_growth(growing, lengths, tools, result, shown)
     finally:
@@ -149,6 +156,27 @@ def compare(options: argparse.Namespace, arguments: list[str], console: Console)
     result.seconds = time.perf_counter() - started_s
     _finish(result, options.output, console)
     return exit_code
+
+
+def _measure_clusters(
+    cases: list[Case],
+    flavours: list[brokers.Flavour],
+    tools: Tools,
+    result: results.Result,
+    shown: Shown,
+    output: Path,
+) -> None:
+    kafka = next((each for each in flavours if isinstance(each, brokers.Kafka)), None)
+    with run.running_clusters(kafka, tools) as clusters:
+        for cluster in clusters:
+            told = result.targets.get(cluster.name)
+            result.targets[cluster.name] = (
+                f"{told}; three replicas: {cluster.about}" if told else cluster.about
+            )
+        run.warm_up(clusters, tools, shown, plan.CLUSTER_WARM_UP)
+        for case in cases:
+            run.measure_case(case, clusters, tools, result, shown)
+            results.save(result, output / "compare.json")
 
 
 def _flavours(options: argparse.Namespace, console: Console) -> tuple[list[brokers.Flavour], int]:

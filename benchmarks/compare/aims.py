@@ -1,10 +1,11 @@
-"""The figures to reach, as ratios to Apache Kafka in the same run: data, with a row for each."""
+"""The figures to reach, most as ratios to Apache Kafka in the same run: data, with a row for each."""
 
 from dataclasses import dataclass
 
 from benchmarks.compare.results import Result
 
 OURS, THEIRS, TUNED = "riverlog", "kafka", "kafka-tuned"
+SHARED = "riverlog-shared"  # Several brokers on one host, with their supervisor.
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,21 +15,26 @@ class Aim:
     metric: str
     at_least: float | None = None
     at_most: float | None = None
+    unit: str | None = None
+    """Where it is the figure itself that has a bound, and not its ratio."""
+    target: str = OURS
 
     @property
     def text(self) -> str:
+        unit = "x" if self.unit is None else f" {self.unit}"
         if self.at_least is not None:
-            return f"at least {self.at_least:g}x"
-        return f"at most {self.at_most:g}x"
+            return f"at least {self.at_least:g}{unit}"
+        return f"at most {self.at_most:g}{unit}"
 
     @property
     def command(self) -> str:
         return f"python -m benchmarks.compare --case {self.case}"
 
-    def is_met_by(self, ratio: float) -> bool:
+    def is_met_by(self, measured: float) -> bool:
+        """By a ratio, or by a figure where the aim has a unit."""
         if self.at_least is not None:
-            return ratio >= self.at_least
-        return self.at_most is not None and ratio <= self.at_most
+            return measured >= self.at_least
+        return self.at_most is not None and measured <= self.at_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +44,16 @@ class Verdict:
     aim: Aim
     ratio: float | None
     ratio_tuned: float | None
+    value: float | None = None
+
+    @property
+    def measured(self) -> float | None:
+        """What the aim is about."""
+        return self.ratio if self.aim.unit is None else self.value
 
     @property
     def is_met(self) -> bool | None:
-        return None if self.ratio is None else self.aim.is_met_by(self.ratio)
+        return None if self.measured is None else self.aim.is_met_by(self.measured)
 
 
 def _by_size(words: str, case: str, metric: str, **bounds: tuple[float, float, float]) -> list[Aim]:
@@ -58,6 +70,7 @@ def _by_size(words: str, case: str, metric: str, **bounds: tuple[float, float, f
 
 
 _PRODUCED, _CONSUMED = "produce-{size}-none-acks1-p4", "consume-{size}-none-p4-hot"
+_COPIED = "replicated-produce-{size}"
 _MOST, _LEAST, _LESS = (0.6,) * 3, (1.3,) * 3, (0.8,) * 3
 AIMS: tuple[Aim, ...] = (
     *_by_size("produce throughput, {size}", _PRODUCED, "mb_s", at_least=_LEAST),
@@ -98,6 +111,51 @@ AIMS: tuple[Aim, ...] = (
     Aim("group join, 50 members, time", "group-join-50", "join_ms", at_most=1.0),
     Aim("group join, one consumer, time", "group-join-consumer", "join_ms", at_most=1.0),
     Aim("compaction per core", "compaction", "mb_per_cpu_s", at_least=1.0),
+    *_by_size("three replicas, produce throughput, {size}", _COPIED, "mb_s", at_least=(1.1, 1.3, 1.3)),
+    *_by_size("three replicas, broker CPU per GB, {size}", _COPIED, "broker_cpu_s_per_gb", at_most=_MOST),
+    Aim("three replicas, produce latency p50, synchronous", "replicated-sync", "p50_ms", at_most=0.8),
+    Aim("three replicas, memory of each broker", "replicated-produce-1KB", "rss_mb", at_most=0.15),
+    Aim("three replicas, kill -9 of a broker", "replicated-failover", "missed_s", at_most=1.0),
+    *(
+        Aim(
+            f"three replicas, kill -9 of a broker that is started again{words}",
+            "replicated-kill-restart",
+            "missed_s",
+            at_most=1.5,
+            unit="s",
+            target=target,
+        )
+        for target, words in ((OURS, ""), (SHARED, ", one host"))
+    ),
+    *(
+        Aim(f"rolling restart, {words}", "replicated-rolling-restart", metric, at_most=bound, unit=unit)
+        for words, metric, bound, unit in (
+            ("errors to the application", "failed", 0.0, "messages"),
+            ("produce latency p99.9", "p999_ms", 1_000.0, "ms"),
+        )
+    ),
+    *(
+        Aim(words, "replicated-idle", "idle_percent", at_most=1.0, unit="% of a core", target=target)
+        for words, target in (
+            ("1,000 idle partitions of three replicas, CPU of a broker", OURS),
+            ("1,000 idle partitions of three replicas, CPU of a broker, one host", SHARED),
+        )
+    ),
+    *(
+        Aim(
+            f"10,000 partitions of three replicas, {words}",
+            "replicated-many",
+            metric,
+            at_most=most,
+            unit=unit,
+        )
+        for words, metric, most, unit in (
+            ("start after kill -9", "start_s", 3.0, "s"),
+            ("back in every ISR", "in_sync_s", 15.0, "s"),
+            ("memory of each idle replica", "replica_bytes", 300.0, "bytes"),
+            ("descriptors of all replicas", "replica_descriptors", 0.0, "files"),
+        )
+    ),
 )
 
 
@@ -105,8 +163,9 @@ def verdicts(result: Result) -> list[Verdict]:
     return [
         Verdict(
             aim,
-            result.ratio(aim.case, aim.metric, OURS, THEIRS),
-            result.ratio(aim.case, aim.metric, OURS, TUNED),
+            result.ratio(aim.case, aim.metric, aim.target, THEIRS),
+            result.ratio(aim.case, aim.metric, aim.target, TUNED),
+            None if (spread := result.spread(aim.case, aim.target, aim.metric)) is None else spread.median,
         )
         for aim in AIMS
     ]

@@ -92,7 +92,7 @@ class Kafka:
         """The configuration, and the directory formatted; neither is part of a start."""
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "server.properties"
-        lines = {**_kraft(directory, port, free_port()), **_ALONE, **SETTINGS}
+        lines = {**kraft(directory, port, free_port()), **_ALONE, **SETTINGS}
         config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         if not (directory / "logs" / "meta.properties").exists():
             command = ["java", "-cp", self.class_path, "kafka.tools.StorageTool", "format"]
@@ -110,7 +110,8 @@ class Kafka:
         ]
 
 
-def _kraft(directory: Path, port: int, controller_port: int) -> dict[str, str]:
+def kraft(directory: Path, port: int, controller_port: int) -> dict[str, str]:
+    """What a node of Apache Kafka needs that is alone, or one of several once it has a number and voters."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",

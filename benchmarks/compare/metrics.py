@@ -29,5 +29,13 @@ _ALL = (
     Metric("start_s", "start to first acknowledged message", "s"),
     Metric("start_cpu_s", "broker CPU until then", "CPU-s"),
     Metric("rss_mb", "resident memory", "MB"),
+    Metric("max_ms", "longest latency", "ms"),
+    Metric("failed", "errors to the application", "messages"),
+    Metric("missed_s", "until all partitions are written again", "s"),
+    Metric("in_sync_s", "start to in sync everywhere", "s"),
+    Metric("idle_percent", "processor time of the busiest broker", "% of a core"),
+    Metric("idle_all_percent", "the same of all processes, per broker", "% of a core"),
+    Metric("replica_bytes", "memory of each idle replica", "bytes"),
+    Metric("replica_descriptors", "open descriptors for all replicas", "files"),
 )
 METRICS = {metric.name: metric for metric in _ALL}

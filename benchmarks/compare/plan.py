@@ -4,7 +4,7 @@ The issue's table is the baseline: four partitions, acks=1, no compression, thre
 is changed at a time; the full product would take a day.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from benchmarks.compare.case import Case
@@ -14,11 +14,19 @@ from benchmarks.compare.growth import SECONDS_PER_GB
 from benchmarks.compare.latency import EndToEnd, Paced, SmallRequests, Synchronous
 from benchmarks.compare.lifecycle import Start
 from benchmarks.compare.python_client import PythonConsume, PythonProduce
+from benchmarks.compare.replicated.failing_brokers import Failover, KillAndRestart, RollingRestart
+from benchmarks.compare.replicated.idling import ManyReplicas, ReplicatedIdle
+from benchmarks.compare.replicated.loading import ReplicatedProduce, ReplicatedSynchronous
 from benchmarks.compare.throughput import SIZES, Consume, LoadedMemory, Produce
 
 CODECS = ("lz4", "zstd")
 CONNECTIONS = (1, 8, 64, 256, 1_000)
 PARTITIONS = (1, 10, 100, 1_000)  # And the four of the baseline.
+CLUSTER_WARM_UP: tuple[Case, ...] = (
+    ReplicatedProduce("1KB"),
+    ReplicatedProduce("100B"),
+    ReplicatedSynchronous(),
+)
 WARM_UP: tuple[Case, ...] = (
     Produce("1KB"),
     Produce("100B"),
@@ -69,9 +77,17 @@ def _one_thing_changed() -> Iterator[Case]:
         yield PythonConsume(size)
 
 
-def chosen(patterns: Sequence[str]) -> list[Case]:
+def replicated_cases() -> Iterator[Case]:
+    """Of clusters, which run when all single brokers have stopped. The ones that end brokers come last."""
+    yield from (ReplicatedProduce(size) for size in SIZES)
+    yield from (ReplicatedSynchronous(), ReplicatedIdle())
+    yield from (Failover(), KillAndRestart(), RollingRestart(), ManyReplicas())
+
+
+def chosen(patterns: Sequence[str], every: Iterable[Case] | None = None) -> list[Case]:
     """A pattern is a name, the beginning of one, or has `*` in it."""
-    return [case for case in cases() if not patterns or any(_fits(case.name, each) for each in patterns)]
+    every = cases() if every is None else every
+    return [case for case in every if not patterns or any(_fits(case.name, each) for each in patterns)]
 
 
 def _fits(name: str, pattern: str) -> bool:

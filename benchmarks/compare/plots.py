@@ -25,7 +25,7 @@ def draw(result: Result, directory: Path) -> list[Path]:
     """Only what the result has samples for."""
     directory.mkdir(parents=True, exist_ok=True)
     drawn = []
-    measured = [verdict for verdict in verdicts(result) if verdict.ratio is not None]
+    measured = [verdict for verdict in verdicts(result) if verdict.aim.unit is None and verdict.ratio]
     if measured:
         drawn.append(_save(_overview(measured), directory / "aims.png"))
     for name, (words, prefix, metrics) in _GROWTHS.items():

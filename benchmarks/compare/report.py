@@ -46,7 +46,7 @@ def section(result: Result, drawn: list[str]) -> str:
 def _lines(result: Result, drawn: list[str]) -> Iterator[str]:
     yield "<!-- Written by `python -m benchmarks.compare report RESULT.json`; do not edit here. -->"
     yield from _about(result)
-    known = [verdict for verdict in verdicts(result) if verdict.ratio is not None]
+    known = [verdict for verdict in verdicts(result) if verdict.measured is not None]
     reached = sum(1 for verdict in known if verdict.is_met)
     yield ""
     yield "### The aims"

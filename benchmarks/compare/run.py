@@ -14,11 +14,13 @@ from typing import Protocol
 
 from benchmarks import load
 from benchmarks.compare import growth, limits
-from benchmarks.compare.brokers import Flavour, Target, launch
+from benchmarks.compare.brokers import Flavour, Kafka, Target, launch
 from benchmarks.compare.case import Case, Tools
 from benchmarks.compare.failing import CompareError
 from benchmarks.compare.lifecycle import first_ack
 from benchmarks.compare.plan import WARM_UP
+from benchmarks.compare.replicated.clusters import ApacheKafka, Cluster, Supervised, WithZooKeeper
+from benchmarks.compare.replicated.watching import wait_until_ready
 from benchmarks.compare.results import Failure, Result, Sample
 
 DESCRIPTORS = 20_000
@@ -49,9 +51,34 @@ def running(flavours: Sequence[Flavour], given: Sequence[Target], tools: Tools) 
             target.stop()
 
 
-def warm_up(targets: Sequence[Target], tools: Tools, progress: Progress) -> None:
+@contextmanager
+def running_clusters(kafka: Kafka | None, tools: Tools) -> Iterator[list[Target]]:
+    """All of them at once. Every one has three brokers, which make nothing but heartbeats while they wait."""
+    clusters: list[Cluster] = []
+    try:
+        for cluster in _clusters(kafka, tools):
+            clusters.append(cluster)
+            cluster.launch()
+        for cluster in clusters:
+            wait_until_ready(cluster)
+        yield [*clusters]
+    finally:
+        for cluster in clusters:
+            cluster.stop()
+
+
+def _clusters(kafka: Kafka | None, tools: Tools) -> Iterator[Cluster]:
+    yield WithZooKeeper(tools.directory / "replicated")
+    yield Supervised(tools.directory / "replicated-shared")
+    if kafka is not None:
+        yield ApacheKafka(tools.directory / "replicated-kafka", kafka)
+
+
+def warm_up(
+    targets: Sequence[Target], tools: Tools, progress: Progress, cases: Sequence[Case] = WARM_UP
+) -> None:
     """A JVM compiles what it runs often; what is measured is a broker that has been up for a while."""
-    for case in WARM_UP:
+    for case in cases:
         for target in targets:
             progress.step(f"warming up {target.name}: {case.words}")
             try:

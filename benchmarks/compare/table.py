@@ -38,9 +38,9 @@ def aim_rows(result: Result) -> Iterator[tuple[str, ...]]:
         yield (
             aim.words,
             aim.text,
-            cell(result.spread(aim.case, OURS, aim.metric), METRICS[aim.metric].unit),
+            cell(result.spread(aim.case, aim.target, aim.metric), METRICS[aim.metric].unit),
             cell(result.spread(aim.case, THEIRS, aim.metric), METRICS[aim.metric].unit),
-            times(verdict.ratio) or "not measured",
+            times(verdict.ratio) or ("not measured" if verdict.measured is None else ""),
             times(verdict.ratio_tuned),
             met(verdict),
             f"--case {aim.case}",

@@ -91,7 +91,7 @@ class Produce:
             settings = {"brokers": target.bootstrap, "topic": name, "partitions": self.partitions}
             settings |= {"size": size, "count": count, "threads": self.producers}
             done = tools.driver.run("produce", properties, **settings)
-        return _throughput(done, spent) | memory(target)
+        return throughput(done, spent) | memory(target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Consume:
                 threads=max(1, self.groups),
                 group=fresh("readers") if self.groups else "",
             )
-        return _throughput(done, spent)
+        return throughput(done, spent)
 
     def clean_up(self, target: Target, tools: Tools) -> None:
         drop(target, self._held.pop(target.name)[0])
@@ -182,7 +182,7 @@ def fill(target: Target, tools: Tools, name: str, partitions: int, batch: bytes,
     with cpu_of(target) as spent:
         settings = {"brokers": target.bootstrap, "frame": path, "count": rounds - 1, "window": 4}
         done = tools.driver.run("replay", {}, **settings)
-    return _throughput(done, spent)
+    return throughput(done, spent)
 
 
 def forget_pages(target: Target, name: str) -> None:
@@ -198,7 +198,7 @@ def forget_pages(target: Target, name: str) -> None:
                 os.close(descriptor)
 
 
-def _throughput(done: dict[str, float], spent: list[float]) -> Metrics:
+def throughput(done: dict[str, float], spent: list[float]) -> Metrics:
     gigabytes = done.get("all_bytes", done["bytes"]) / 1e9
     metrics = {
         "mb_s": done["bytes"] / 1e6 / done["seconds"],

@@ -39,11 +39,16 @@ def client(address: load.Address) -> Iterator[Any]:
 
 
 def create(
-    address: load.Address, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    address: load.Address,
+    name: str,
+    partitions: int,
+    configs: Mapping[str, str] | None = None,
+    *,
+    replicas: int = 1,
 ) -> None:
     """Returns when every partition has a leader."""
     wanted = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=wanted)
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas, configs=wanted)
     with client(address) as connection:
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
         reply = ask(connection, ApiKey.CREATE_TOPICS, _CREATE, request)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct {
-  const char *brokers, *topic, *group, *frame;
+  const char *brokers, *topic, *group, *frame, *until;
   int partitions, size, threads, connections, window, batch;
   long count;
   double rate, seconds;

@@ -90,6 +90,7 @@ static void take(settings_t *to, char *argument) {
   else if (strcmp(argument, "topic") == 0) to->topic = value;
   else if (strcmp(argument, "group") == 0) to->group = value;
   else if (strcmp(argument, "frame") == 0) to->frame = value;
+  else if (strcmp(argument, "until") == 0) to->until = value;
   else if (strcmp(argument, "partitions") == 0) to->partitions = atoi(value);
   else if (strcmp(argument, "size") == 0) to->size = atoi(value);
   else if (strcmp(argument, "threads") == 0) to->threads = atoi(value);

@@ -4,20 +4,23 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "clients.h"
 
-enum { TEXT_BYTES = 4 * 1024 * 1024, WARM_UP = 64, WAIT_MS = 60000 };
+enum { TEXT_BYTES = 4 * 1024 * 1024, WARM_UP = 64, WAIT_MS = 60000, UNTIL_EVERY = 64 };
 
 typedef struct {
   double *sent_s, *latency_s;
-  atomic_long delivered;
+  atomic_long delivered, failed;
+  int may_fail; /* What is not delivered is counted, and ends nothing. */
 } deliveries_t;
 
 static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
   (void)client;
   deliveries_t *deliveries = opaque;
-  must(message->err, "a message was not delivered");
+  if (message->err && deliveries->may_fail) atomic_fetch_add(&deliveries->failed, 1);
+  else must(message->err, "a message was not delivered");
   long number = (long)(intptr_t)message->_private;
   if (deliveries->latency_s != NULL && number >= 0)
     deliveries->latency_s[number] = now_s() - deliveries->sent_s[number];
@@ -117,11 +120,13 @@ static void *poll_until_over(void *client) {
   return NULL;
 }
 
-/* A message counts from when it was due, so that a sender held up does not hide what it waited for. */
+/* A message counts from when it was due, so that a sender held up does not hide what it waited for. With
+ * `until` it ends when that file is there, and a message that is not delivered is counted as failed. */
 int run_paced(const settings_t *settings) {
   long count = (long)(settings->rate * settings->seconds);
   deliveries_t deliveries = {.sent_s = calloc((size_t)count, sizeof(double)),
-                             .latency_s = calloc((size_t)count, sizeof(double))};
+                             .latency_s = calloc((size_t)count, sizeof(double)),
+                             .may_fail = settings->until != NULL};
   char *text = make_text(TEXT_BYTES);
   rd_kafka_t *client = new_producer(settings, &deliveries);
   rd_kafka_topic_t *topic = rd_kafka_topic_new(client, settings->topic, NULL);
@@ -133,6 +138,7 @@ int run_paced(const settings_t *settings) {
   for (long i = 0; i < count; i++) {
     double due_s = started_s + (double)i / settings->rate;
     wait_until(due_s);
+    if (settings->until != NULL && i % UNTIL_EVERY == UNTIL_EVERY - 1 && access(settings->until, F_OK) == 0) count = i + 1;
     deliveries.sent_s[i] = due_s;
     send_one(client, topic, (int32_t)(i % settings->partitions), nth_payload(text, i, settings->size),
              settings->size, i);
@@ -142,7 +148,8 @@ int run_paced(const settings_t *settings) {
   while (atomic_load(&deliveries.delivered) < delivered_before + count) wait_until(now_s() + 0.001);
   atomic_store(&is_over, 1);
   pthread_join(poller, NULL);
-  printf("{\"messages\": %ld, \"seconds\": %.6f, ", count, elapsed_s);
+  printf("{\"messages\": %ld, \"seconds\": %.6f, \"failed\": %ld, ", count, elapsed_s,
+         atomic_load(&deliveries.failed));
   print_latencies(deliveries.latency_s, count);
   printf("}\n");
   return 0;

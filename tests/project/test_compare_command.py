@@ -19,6 +19,13 @@ def test_the_list_of_cases_names_each_with_its_words(capsys: pytest.CaptureFixtu
     assert [line.split()[0] for line in lines] == [f"requests-c{each}" for each in (1, 8, 64, 256, 1000)]
 
 
+def test_the_cases_of_clusters_are_chosen_by_their_common_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--list", "--case", "replicated"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert "replicated-produce-1KB" in names
+    assert all(name.startswith("replicated-") for name in names)
+
+
 @pytest.mark.parametrize("text", ["name", "name=host", "=host:1", "name=host:port"])
 def test_a_target_that_is_no_address_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

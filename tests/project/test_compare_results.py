@@ -91,8 +91,23 @@ def test_an_aim_is_met_at_its_bound_and_on_the_better_side_of_it(aim: Aim, ratio
     assert aim.is_met_by(ratio) is met
 
 
+def test_an_aim_with_a_unit_is_about_the_figure_and_needs_no_kafka() -> None:
+    some = result(*samples("replicated-many", "start_s", riverlog=[2.0, 3.0, 4.0]))
+    [verdict] = [each for each in verdicts(some) if each.measured is not None]
+    assert (verdict.measured, verdict.ratio, verdict.is_met) == (3.0, None, True)
+    [row] = [each for each in table.aim_rows(some) if each[-2] == "yes"]
+    assert row[1:6] == ("at most 3 s", "3 s ± 33%", "", "", "")
+
+
+def test_brokers_of_one_host_are_judged_by_their_own_samples() -> None:
+    values = {"riverlog": [1.0], "riverlog_shared": [2.0]}
+    some = result(*samples("replicated-kill-restart", "missed_s", **values))
+    told = {each.aim.target: each.is_met for each in verdicts(some) if each.measured is not None}
+    assert told == {"riverlog": True, "riverlog-shared": False}
+
+
 def test_every_aim_names_a_case_that_exists_and_a_metric_with_words() -> None:
-    names = {case.name for case in plan.cases()}
+    names = {case.name for case in (*plan.cases(), *plan.replicated_cases())}
     assert [aim.case for aim in AIMS if aim.case not in names] == []
     assert [aim.metric for aim in AIMS if aim.metric not in METRICS] == []
 

@@ -37,6 +37,11 @@ class ZooKeeperServer:
         """For `zookeeper.connect`."""
         return f"{self._address[0]}:{self._address[1]}"
 
+    @property
+    def pid(self) -> int | None:
+        """None while it does not run."""
+        return None if self._process is None else self._process.pid
+
     def start(self) -> None:
         """Return when it serves. Raises `RiverlogError` where Java or the jars are not there."""
         java, jars = shutil.which("java"), _jars()
