@@ -14,6 +14,7 @@ from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.metadata_store import NodeExistsError
 from riverlog.testing.simulated_store import SimulatedEnsemble
+from tests.coordinator.hosting import run_virtually
 from tests.metadata.cluster_parts import NODE, running
 
 
@@ -76,7 +77,7 @@ def test_producer_ids_are_never_given_twice_by_brokers_or_after_restarts() -> No
             "block_end": "4999",
         }
 
-    asyncio.run(main())
+    run_virtually(main)
 
 
 def test_an_export_can_be_restored_into_another_store_and_gives_the_same_topics() -> None:
