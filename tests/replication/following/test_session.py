@@ -151,3 +151,16 @@ def test_what_is_not_followed_any_more_is_neither_asked_for_nor_answered() -> No
     assert forgotten(ask(session)) == [0]
     session.unfollow(followed[1].key)
     assert session.request(0.0, BROKER_EPOCH) is None
+
+
+def test_while_another_waits_for_its_disk_the_leader_is_to_answer_soon() -> None:
+    """What is on disk by then can only be told with the next request."""
+    session, followed = session_of(0, 1)
+    ask(session)
+    answered(session, reply(0, 1))
+    session.hold(followed[0])
+    request = session.request(0.0, BROKER_EPOCH, is_busy=True)
+    assert request is not None
+    assert request.max_wait_ms == 5
+    answered(session, reply())
+    assert ask(session).max_wait_ms == ReplicaFetchConfig().wait_max_ms

@@ -93,6 +93,8 @@ class LeaderFetcher:
         self._turn: asyncio.Handle | None = None
         self._ranges: dict[FollowedKey, Followed] = {}
         """Those whose leader's first and last offset must be asked for."""
+        self._busy = 0
+        """How many are held only until something is on disk."""
 
     @property
     def lag_records(self) -> int:
@@ -173,9 +175,11 @@ class LeaderFetcher:
             self._follow_up(followed, position, now_s)
         else:
             self._session.hold(followed)
+            self._busy += 1
             position.add_done_callback(partial(self._on_synced, followed))
 
     def _on_synced(self, followed: Followed, synced: "asyncio.Future[None]") -> None:
+        self._busy -= 1
         error = None if synced.cancelled() else synced.exception()
         if self._is_closed or not self._session.follows(followed):
             return
@@ -192,6 +196,7 @@ class LeaderFetcher:
                 self._place(followed, now_s)
             case Outcome.TRUNCATED:
                 self._session.hold(followed)
+                self._busy += 1
                 self._write_checkpoints(partial(self._on_checkpoint, followed))
             case Outcome.FAILED:
                 self._pause(followed, now_s)
@@ -199,6 +204,7 @@ class LeaderFetcher:
                 self._session.hold(followed)
 
     def _on_checkpoint(self, followed: Followed, is_written: bool) -> None:
+        self._busy -= 1
         if self._is_closed or not self._session.follows(followed):
             return
         if is_written:
@@ -278,7 +284,7 @@ class LeaderFetcher:
         try:
             if self._ranges:
                 self._ask_ranges(connection)
-            request = self._session.request(now_s, epoch)
+            request = self._session.request(now_s, epoch, is_busy=self._busy > 0)
             if request is None:
                 due_s = self._session.next_pause_end_s()
                 if due_s is not None:

@@ -25,6 +25,7 @@ from riverlog.wire.messages.fetch import (
     ReplicaState,
 )
 
+_BUSY_WAIT_MS: Final = 5
 _NO_SESSION: Final = 0
 _INITIAL_EPOCH: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1
@@ -143,8 +144,9 @@ class LeaderSession:
 
     # Requests and answers.
 
-    def request(self, now_s: float, broker_epoch: int) -> FetchRequest | None:
-        """What to ask next; None while there is nothing to ask for."""
+    def request(self, now_s: float, broker_epoch: int, *, is_busy: bool = False) -> FetchRequest | None:
+        """What to ask next; None while there is nothing to ask for. `is_busy`: others will be ready soon, and
+        cannot be asked for before this has its answer."""
         if not self._ready_count:
             self.forget_session()
             return None
@@ -158,7 +160,7 @@ class LeaderSession:
         else:
             asked = self._changed.values()
         request = FetchRequest(
-            max_wait_ms=self._wait_ms(now_s),
+            max_wait_ms=min(self._wait_ms(now_s), _BUSY_WAIT_MS) if is_busy else self._wait_ms(now_s),
             min_bytes=config.min_bytes,
             max_bytes=config.response_bytes_max,
             session_id=self._session_id,
