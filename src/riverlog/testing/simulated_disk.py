@@ -45,6 +45,8 @@ class SimulatedDisk:
         self._used_bytes = 0
         self._named: set[Inode] | None = None
         """The files that are counted in `_used_bytes`; None when names have changed since."""
+        self.is_dead = False
+        """Every operation fails."""
         self.losses = Losses()
         self.cold_reads = 0
         self.failed: Counter[int] = Counter()
@@ -197,6 +199,8 @@ class SimulatedDisk:
         if self.power_off_after is not None and self.operations >= self.power_off_after:
             raise PowerOff
         self.counts[operation] = self.counts.get(operation, 0) + 1
+        if self.is_dead:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         waiting = self._failures.get(operation)
         if waiting is None:
             return

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.faults import ScheduleError
-from riverlog.testing.simulation.replica_cases import draw_kinds, draw_plan
+from riverlog.testing.simulation.replica_cases import draw_core, draw_kinds, draw_lost_nodes, draw_plan
 
 VERSION: Final = 1
 FORM_S: Final = 5.0
 OPERATIONS_MIN: Final = 600
-PROFILES: Final = ("standard", "liveness", "cluster", "replicas")
+PROFILES: Final = ("standard", "liveness", "cluster", "replicas", "core")
 """One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble; the same,
-with replicas, or five."""
-CLUSTERS: Final = ("cluster", "replicas")
-REPLICATED: Final = ("replicas",)
+with replicas, or five; the same, with some nodes that are lost for ever."""
+CLUSTERS: Final = ("cluster", "replicas", "core")
+REPLICATED: Final = ("replicas", "core")
 CLUSTER_NODES: Final = 3
 TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
 """How many partitions they have."""
@@ -99,7 +99,7 @@ def check(case: Case) -> None:
         raise ScheduleError(f"a case has nodes, not {case.nodes}")
     for fault in case.faults:
         faults.check(fault)
-        if case.nodes == 1 and fault["fault"] in (*faults.OF_A_CLUSTER, *faults.OF_REPLICAS):
+        if case.nodes == 1 and fault["fault"] in faults.OF_SEVERAL_NODES:
             raise ScheduleError(f"the fault {fault['fault']} needs several nodes")
         if not 0 <= fault.get("node", 0) < case.nodes:
             raise ScheduleError(f"the case has no node {fault['node']}")
@@ -122,6 +122,9 @@ def draw(seed: int, profile: str = "standard") -> Case:
     if profile in REPLICATED:
         plan = draw_plan(chance, list(TOPICS))
         kinds += draw_kinds(chance)
+    if plan is not None and profile == "core":
+        plan = draw_core(chance, plan)
+        kinds = [each for each in kinds if each != "lost_disk"]
     nodes = 1 if not is_cluster else CLUSTER_NODES if plan is None else plan.nodes
     count = chance.randint(5, 25)
     hosts = [each["name"] for each in clients]
@@ -136,6 +139,8 @@ def draw(seed: int, profile: str = "standard") -> Case:
         drawn = [{**each, "node": chance.randrange(nodes)} for each in drawn]
     if profile == "liveness":
         drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
+    if profile == "core":
+        drawn += draw_lost_nodes(chance, nodes, chaos_s)
     case = Case(
         seed,
         profile,

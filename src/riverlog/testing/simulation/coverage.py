@@ -62,6 +62,7 @@ MUST_HAPPEN_WITH_REPLICAS: Final = (
     "elections from the ELR",
     "unclean elections",
     "unclean restarts",
+    "reads from followers",
     "coordinator failovers with ONGOING",
     "coordinator failovers with PREPARE_COMMIT",
     "coordinator failovers with PREPARE_ABORT",
@@ -92,9 +93,9 @@ class Coverage:
         for state in sorted(states & set(_OPEN)):
             self._ends[f"ends while a transaction is {state.name.lower()}"] += 1
 
-    def check_quiet(self) -> None:
+    def check_quiet(self, nodes: Sequence[SimulatedNode]) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14)."""
-        for node in self._nodes:
+        for node in nodes:
             if node.node is not None:
                 _check_quiet(node.node)
 

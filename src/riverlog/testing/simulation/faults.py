@@ -86,6 +86,22 @@ def _lost_disk(scene: Scene, given: Mapping[str, Any]) -> None:
     scene.bring_up(node, given["for_s"])
 
 
+def _lost_node(scene: Scene, given: Mapping[str, Any]) -> None:
+    """It never comes back: `how` it is lost. One that is cut off goes on by itself, and hears clients."""
+    node, how = scene.node, given["how"]
+    if how == "cut":
+        _cut_off(scene, {**given, "lasts": True}, [each.name for each in scene.nodes if each is not node])
+        _cut_off(scene, {"way": "both", "lasts": True}, [HOST])
+    elif node.state is State.DOWN:
+        return
+    elif how == "stopped":
+        scene.world.loop.hold(node.life, math.inf, threads=True)
+    elif how == "dead disk":
+        node.disk.is_dead = True
+    else:
+        node.kill()
+
+
 def _restart(scene: Scene, given: Mapping[str, Any]) -> None:
     if scene.node.state is State.SERVING:
         scene.node.stop()
@@ -313,6 +329,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "kill_all": (_kill_all, ("for_s",)),
     "power_cut_of_all": (_power_cut_of_all, ("for_s", "chance")),
     "lost_disk": (_lost_disk, ("for_s", "chance")),
+    "lost_node": (_lost_node, ("how", "way")),
 }
 """What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
 `lasts` that a cut or a stopped client stays for ever."""
@@ -328,6 +345,11 @@ OF_A_CLUSTER: Final = (
 
 OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk")
 """Of a cluster in which others have what one loses."""
+
+FOR_EVER: Final = ("lost_node",)
+"""What is left is to go on without it."""
+OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *FOR_EVER)
+WAYS_TO_LOSE_A_NODE: Final = ("killed", "stopped", "cut", "dead disk")
 
 
 def check(fault: Mapping[str, Any]) -> None:

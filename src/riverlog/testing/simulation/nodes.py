@@ -108,6 +108,7 @@ class SimulatedNode:
         self.session: SimulatedStore | None = None
         self.failure: BaseException | None = None
         """Why the last start failed."""
+        self._watch: asyncio.Task[None] | None = None
         self.starts = 0
         self.boots = 1
         """How often the machine was switched on."""
@@ -206,6 +207,15 @@ class SimulatedNode:
         self.state = State.SERVING
         self._trace.note(self.name, "serves")
         self.on_serving(self)
+        self._watch = self._loop.create_task(self._exit_when_failed(life, node))
+
+    async def _exit_when_failed(self, life: Life, node: ObservedNode) -> None:
+        """As `riverlog serve` does when no directory is left."""
+        await node.has_failed.wait()
+        if self.state is State.SERVING:
+            self.state = State.STOPPING
+            self._trace.note(self.name, "has no directory left")
+            await self._stop(life, node, clean=False)
 
     async def _open_store(self, directory: str) -> MetadataStore:
         if self._connect is None:
@@ -215,9 +225,9 @@ class SimulatedNode:
             self.session = self._connect(self.name, self.life)
         return self.session
 
-    async def _stop(self, life: Life, node: ObservedNode) -> None:
+    async def _stop(self, life: Life, node: ObservedNode, *, clean: bool = True) -> None:
         try:
-            await node.stop()
+            await node.stop(clean=clean)
         except Exception as error:  # noqa: BLE001 - a disk that has failed may fail the shutdown as well
             self._trace.note(self.name, "fails to stop", error=str(error))
             self.failure = error
@@ -246,4 +256,4 @@ class SimulatedNode:
         self.state, self.node, self.session = State.DOWN, None, None
 
     def unfinished(self) -> "list[asyncio.Task[Any]]":
-        return self.life.tasks()
+        return [each for each in self.life.tasks() if each is not self._watch]

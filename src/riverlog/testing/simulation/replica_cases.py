@@ -5,7 +5,7 @@ followers fall behind, segments roll and sessions end within a run.
 """
 
 import random
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from riverlog.testing.simulation import faults
 
@@ -47,6 +47,37 @@ def draw_plan(chance: random.Random, topics: list[str]) -> ReplicaPlan:
         topic_settings["internal.segment.bytes"] = str(chance.choice([600, 4096]))
     replication = {topic: chance.randint(2, nodes) for topic in topics}
     return ReplicaPlan(nodes, session_timeout_s, settings, replication, topic_settings)
+
+
+def draw_core(chance: random.Random, plan: ReplicaPlan) -> ReplicaPlan:
+    """The same, such that a majority of the nodes can do without the others: each has all partitions, nothing
+    is committed that fewer than two have, and no power cut takes anything away."""
+    enough = {
+        "min.insync.replicas": "2",
+        "transaction.state.log.min.isr": "2",
+        "offsets.topic.replication.factor": str(plan.nodes),
+        "transaction.state.log.replication.factor": str(plan.nodes),
+        "unclean.leader.election.enable": "false",
+        "riverlog.acks.fsync": "true",
+    }
+    everywhere = dict.fromkeys(plan.replication, plan.nodes)
+    return plan._replace(settings={**plan.settings, **enough}, replication=everywhere)
+
+
+def draw_lost_nodes(chance: random.Random, nodes: int, chaos_s: float) -> list[dict[str, Any]]:
+    """A minority."""
+    return [
+        {
+            "at_s": round(chance.uniform(0, chaos_s * 0.9), 3),
+            "fault": "lost_node",
+            "how": chance.choice(faults.WAYS_TO_LOSE_A_NODE),
+            "way": chance.choice(["to", "from", "both"]),
+            "node": node,
+            "lasts": True,
+            "hosts": [],
+        }
+        for node in chance.sample(range(nodes), chance.randint(1, (nodes - 1) // 2))
+    ]
 
 
 def draw_kinds(chance: random.Random) -> list[str]:

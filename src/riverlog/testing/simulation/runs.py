@@ -171,7 +171,7 @@ class Run:
         if cluster is None or not self.case.replication:
             return
         self.world.add_client("operator", self.nodes, lambda around: Operator(around, self._give_up))
-        last_s = max([loop.now_s, *(node.life.held_until_s for node in self.nodes)])
+        last_s = max([loop.now_s, *(node.life.held_until_s for node in self._core_nodes)])
         within_s = last_s - loop.now_s + self.case.session_timeout_s + _WRITABLE_S
         if (why := self._wait_while(cluster.why_not_writable, within_s)) is not None:
             raise Violation("I16", f"{within_s:.1f} s after everything healed {why}")
@@ -202,8 +202,9 @@ class Run:
         states = self.world.states
         if states is None:
             return
-        if not self.world.run_until(lambda: states.why_not_agreed(self.nodes) is None, within_s=PROGRESS_S):
-            why = states.why_not_agreed(self.nodes)
+        nodes = self._core_nodes
+        if not self.world.run_until(lambda: states.why_not_agreed(nodes) is None, within_s=PROGRESS_S):
+            why = states.why_not_agreed(nodes)
             raise Violation("I16", f"{PROGRESS_S:.0f} s after everything healed {why}")
 
     def _complete_operations(self) -> None:
@@ -223,8 +224,12 @@ class Run:
 
     @property
     def _has_recovered(self) -> bool:
-        are_up = all(node.is_serving for node in self.nodes)
+        are_up = all(node.is_serving for node in self._core_nodes)
         return are_up and all(each.completed_since_heal for each in self._core())
+
+    @property
+    def _core_nodes(self) -> list[SimulatedNode]:
+        return [each for each in self.nodes if each.name not in self._outside]
 
     def _core(self) -> list[SimulatedClient]:
         return [each for each in self.world.clients.values() if each.name not in self._outside]
@@ -238,10 +243,10 @@ class Run:
             raise Violation("I18", "clients that were told to stop wait for an answer for ever")
         world.run_for(_QUIET_S + self._transactions_end_s())
         self._become_equal()
-        self.coverage.check_quiet()
-        for node in self.nodes:
+        self.coverage.check_quiet(self._core_nodes)
+        for node in self._core_nodes:
             world.observers[node.name].look_at_quiet()
-        for node in self.nodes:
+        for node in self._core_nodes:
             self._stop(node)
 
     def _stop(self, node: SimulatedNode) -> None:
@@ -283,8 +288,12 @@ class Run:
     def _apply(self, fault: dict[str, Any]) -> None:
         node = self.node = self.nodes[fault.get("node", 0)]
         name = fault["fault"]
+        if node.name in self._outside:
+            return
         if fault.get("lasts"):
-            self._outside.update(fault["hosts"])
+            self._outside.update([node.name] if name in faults.FOR_EVER else fault["hosts"])
+            if self._cluster is not None:
+                self._cluster.outside = {each.node_id for each in self.nodes if each.name in self._outside}
         if node.state is State.DOWN and name in ("kill", "power_cut", "pause", "stall"):
             return
         self.coverage.note_fault(fault)
@@ -314,7 +323,8 @@ class Run:
     def _supervise(self) -> None:
         """Whoever runs a broker starts it again when it is down and should not be."""
         for node in self.nodes:
-            if node.name not in self._wanted_down and node.state is State.DOWN:
+            is_down = node.state is State.DOWN and node.name not in self._outside
+            if is_down and node.name not in self._wanted_down:
                 node.start()
         loop = self.world.loop
         loop.at(loop.now_s + _SUPERVISION_S, loop.world, self._supervise)
@@ -379,7 +389,8 @@ def _topics(case: Case) -> list[TopicPlan]:
         TopicPlan("compacted", TOPICS["compacted"], {"cleanup.policy": "compact"}),
         TopicPlan("transactional", TOPICS["transactional"]),
         TopicPlan("trimmed", TOPICS["trimmed"], {"retention.ms": "15000"}, is_trimmed=True),
-        TopicPlan("scratch", TOPICS["scratch"], is_scratch=True),
+        # Where nodes are lost for ever a topic cannot be made anew with as many replicas.
+        TopicPlan("scratch", TOPICS["scratch"], is_scratch=case.profile != "core"),
     ]
     for topic in topics:
         topic.replication_factor = case.replication.get(topic.name, 1)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from riverlog.testing.simulation.cases import CLUSTERS, REPLICATED, draw
+from riverlog.testing.simulation.cases import CLUSTERS, draw
 from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN,
     MUST_HAPPEN_IN_A_CLUSTER,
     MUST_HAPPEN_WITH_REPLICAS,
 )
-from riverlog.testing.simulation.faults import FAULTS, OF_A_CLUSTER, OF_REPLICAS
+from riverlog.testing.simulation.faults import FAULTS, FOR_EVER, OF_A_CLUSTER, OF_REPLICAS
 from riverlog.testing.simulation.runs import Outcome, run_case
 from riverlog.testing.simulation.violations import Violation
 
@@ -42,8 +42,9 @@ class Summary:
 
     def never_happened(self, profile: str) -> list[str]:
         """What a profile must come across and has not."""
-        is_cluster, is_replicated = profile in CLUSTERS, profile in REPLICATED
+        is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
+        left_out.update(() if profile == "core" else FOR_EVER)
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
         wanted += MUST_HAPPEN_WITH_REPLICAS if is_replicated else ()

@@ -18,6 +18,8 @@ class HealedCluster:
     def __init__(self, replicas: Replicas, nodes: Sequence[SimulatedNode]) -> None:
         self._replicas = replicas
         self._nodes = {node.node_id: node for node in nodes}
+        self.outside: set[int] = set()
+        """Nodes that never come back."""
 
     def lost(self) -> list[PartitionState]:
         """Partitions of which nobody is left who may lead: an operator has to give them up."""
@@ -35,7 +37,7 @@ class HealedCluster:
                 continue
             leader = None if state.node.leader is None else self._nodes[state.node.leader]
             parts = None if leader is None else leader.node
-            if leader is None or parts is None or not leader.is_serving:
+            if leader is None or parts is None or not leader.is_serving or leader.node_id in self.outside:
                 return f"{state} is led by nobody who is there: {state.node}"
             image = parts.image.partition(state.topic, state.index)
             if image is None or image.leader_epoch != state.node.leader_epoch:
@@ -49,7 +51,7 @@ class HealedCluster:
         """Nobody writes any more."""
         for state, ledger in self._written():
             end = None
-            for node_id in state.replicas:
+            for node_id in self._inside(state):
                 node = self._nodes[node_id]
                 partition = self._partition(node, state)
                 if partition is None:
@@ -66,6 +68,9 @@ class HealedCluster:
                     return f"{state}: logs end at {end} and {log.log_end_offset}"
                 end = log.log_end_offset
         return None
+
+    def _inside(self, state: PartitionState) -> list[int]:
+        return [each for each in state.replicas if each not in self.outside]
 
     def _written(self) -> Iterator[tuple[PartitionState, PartitionLedger]]:
         for (topic_id, index), state in self._replicas.states.present.items():

@@ -87,6 +87,7 @@ class ReplicaObserver(NodeObserver):
         self._fallen = 0
         """How far watermarks have gone back in this life."""
         node.on_ending = self._note_end
+        replicas.ledger.on_cut.append(self._on_cut)
 
     def note_power_cut(self) -> None:
         """Seen by `SimulatedNode.boots`."""
@@ -236,6 +237,11 @@ class ReplicaObserver(NodeObserver):
             log_end = log.log_end_offset if is_online else 0
             flushed = log.flushed_offset if is_online and log.config.acks_fsync else 0
             self._left[ledger] = _Left(log_end, flushed, min(view.holding.end, log_end))
+
+    def _on_cut(self, ledger: PartitionLedger) -> None:
+        left = self._left.get(ledger)
+        if left is not None:
+            self._left[ledger] = left._replace(held=min(left.held, ledger.end))
 
     def forget_disk(self) -> None:
         """What was on it is gone."""

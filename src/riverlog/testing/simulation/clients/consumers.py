@@ -31,6 +31,8 @@ class ConsumerPlan:
     pause_s: float = 0.05
     again_chance: float = 0.05
     """How often it begins at the beginning again."""
+    follower_chance: float = 0.3
+    """How often it asks any replica instead of the leader, where there are several brokers."""
     latest_chance: float = 0.1
     """How often it asks where the partition ends."""
 
@@ -55,6 +57,8 @@ class Consumer(SimulatedClient):
             position = await self._find(index, _EARLIEST)
             if position is None:
                 return
+        if not self._routes.is_sole and self._chance.random() < self.plan.follower_chance:
+            self._routes.go_to_replica(self.plan.topic, index)
         await self._fetch(index, position)
 
     async def _find_latest(self, index: int) -> None:
@@ -123,6 +127,8 @@ class Consumer(SimulatedClient):
         if plan.is_committed_only:
             self._check_committed(index, headers, answer)
         self._positions[index] = headers[-1].next_offset if headers else position
+        if self._routes.leader_of(plan.topic, index) not in (None, self._routes.present):
+            self._counts["reads from followers"] += bool(headers)
         self.done("fetched", at=f"{plan.topic}-{index}", offset=position, batches=len(headers))
 
     def _check_bounds(self, index: int, answer: object) -> None:

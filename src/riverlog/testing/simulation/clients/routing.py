@@ -18,6 +18,7 @@ class Routes:
     def __init__(self, brokers: Sequence[Address], chance: random.Random) -> None:
         self._brokers, self._chance = tuple(brokers), chance
         self._leaders: dict[tuple[str, int], Address] = {}
+        self._replicas: dict[tuple[str, int], list[Address]] = {}
         self.present = self._brokers[0]
         """Whom the next request goes to."""
 
@@ -29,6 +30,7 @@ class Routes:
         """What was known may be wrong."""
         if not self.is_sole:
             self._leaders.clear()
+            self._replicas.clear()
             self.present = self._chance.choice(self._brokers)
 
     def go_to(self, host: str, port: int) -> None:
@@ -40,6 +42,11 @@ class Routes:
         """None: the metadata has to be asked for."""
         return self.present if self.is_sole else self._leaders.get((topic, index))
 
+    def go_to_replica(self, topic: str, index: int) -> None:
+        """Any of them, as consumers near a follower do (KIP-392)."""
+        if replicas := self._replicas.get((topic, index)):
+            self.present = self._chance.choice(replicas)
+
     def request_for(self, topic: str) -> MetadataRequest:
         return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
 
@@ -50,3 +57,6 @@ class Routes:
                 address = brokers.get(partition.leader_id)
                 if topic.name is not None and address is not None:
                     self._leaders[topic.name, partition.partition_index] = address
+                    self._replicas[topic.name, partition.partition_index] = [
+                        brokers[each] for each in partition.replica_nodes if each in brokers
+                    ]
