@@ -143,6 +143,14 @@ def _cut_store(scene: Scene, given: Mapping[str, Any]) -> None:
     _cut_off(scene, given, [HOST])
 
 
+def _isolated(scene: Scene, given: Mapping[str, Any]) -> None:
+    """Cut off from the other nodes and from the store, but not from clients, until its session is over and a
+    while longer: what it leads is led by another meanwhile, and what it has taken since must go again."""
+    assert scene.ensemble is not None
+    lasting = {**given, "way": "both", "for_s": given["for_s"] + scene.ensemble.session_timeout_s}
+    _cut_off(scene, lasting, [HOST, *(name for name in scene.world.nodes if name != scene.node.name)])
+
+
 def _expired_session(scene: Scene, given: Mapping[str, Any]) -> None:
     """The ensemble gives the session up although its process is well; it hears of that soon."""
     session, shared = scene.node.session, scene.ensemble
@@ -328,6 +336,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "stale_reads": (_stale_reads, ("for_s",)),
     "kill_all": (_kill_all, ("for_s",)),
     "power_cut_of_all": (_power_cut_of_all, ("for_s", "chance")),
+    "isolated": (_isolated, ("for_s",)),
     "lost_disk": (_lost_disk, ("for_s", "chance")),
     "lost_node": (_lost_node, ("how", "way")),
 }
@@ -343,7 +352,7 @@ OF_A_CLUSTER: Final = (
     "stale_reads",
 )
 
-OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk")
+OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk", "isolated")
 """Of a cluster in which others have what one loses."""
 
 FOR_EVER: Final = ("lost_node",)

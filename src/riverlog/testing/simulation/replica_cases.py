@@ -82,4 +82,4 @@ def draw_lost_nodes(chance: random.Random, nodes: int, chaos_s: float) -> list[d
 
 def draw_kinds(chance: random.Random) -> list[str]:
     """Faults that need others who have what one loses."""
-    return chance.sample(faults.OF_REPLICAS, chance.randint(0, 2))
+    return chance.sample(faults.OF_REPLICAS, chance.randint(0, 3))

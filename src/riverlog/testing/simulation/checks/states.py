@@ -98,12 +98,23 @@ class PartitionStates:
         if before is not None and before.node == state.node:
             return
         _check(before, state, self.losses)
+        self._check_term(before, state)
         self.present[of_topic.topic_id, index] = state
         self._elected.setdefault((of_topic.topic_id, index, state.node.leader_epoch), state.node)
         if before is not None:
             self._count_change(before.node, state.node)
         for listener in self.on_written:
             listener(state)
+
+    def _check_term(self, before: PartitionState | None, after: PartitionState) -> None:
+        """Only the present controller elects. A broker that leaves what it led elects nobody."""
+        is_elected = before is None or before.node.leader_epoch < after.node.leader_epoch
+        term = self._ensemble.get(layout.CONTROLLER_EPOCH)
+        if is_elected and after.node.leader is not None and term is not None:
+            present = int(term.data)
+            if after.node.controller_epoch < present:
+                what = f"elected by a controller of epoch {after.node.controller_epoch} in that of {present}"
+                raise Violation("I17", f"{after}: {what}: {after.node}")
 
     def _count_change(self, before: PartitionNode, after: PartitionNode) -> None:
         counts = self._counts
