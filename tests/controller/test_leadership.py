@@ -105,6 +105,17 @@ def test_the_first_replica_in_sync_that_is_alive_leads_and_the_dead_leave_the_is
     assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, 10)
 
 
+def test_a_broker_whose_directory_has_failed_counts_as_gone_there_and_nowhere_else() -> None:
+    image = image_of(replicated(ALL, ONE), replicated(ALL, ONE), replicated((ONE,), ONE))
+    topic_id = image.topics["t"].topic_id
+    brokers = alive(*ALL)
+    brokers[ONE] = brokers[ONE]._replace(offline=frozenset({(topic_id, 0), (topic_id, 2)}))
+    first, third = decide(image, brokers)
+    assert (first.partition, third.partition) == (0, 2)
+    assert first.node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, 10)
+    assert third.node == PartitionNode(None, LeaderEpoch(5), (ONE,), 7, None), "it alone may have the data"
+
+
 def test_a_follower_that_dies_leaves_the_isr_under_the_same_leader_epoch() -> None:
     node = next_state(replicated(ALL, ONE), alive(ONE, THREE))
     assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE, THREE), 7, 10)

@@ -65,6 +65,12 @@ def test_a_broker_is_registered_with_every_listener() -> None:
     assert payloads.decode_broker("/b", data) == node
 
 
+def test_a_registration_names_what_is_in_directories_that_have_failed() -> None:
+    offline = {UUID(int=1): (0, 2), UUID(int=7): (5,)}
+    node = payloads.BrokerNode({}, {}, None, 3, "h", is_shutting_down=True, offline=offline)
+    assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
+
+
 @pytest.mark.parametrize(
     "decode",
     [

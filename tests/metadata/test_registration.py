@@ -216,6 +216,31 @@ def test_the_image_shows_epoch_host_and_whether_a_broker_is_about_to_go() -> Non
     run(scenario)
 
 
+def test_what_is_offline_is_told_under_each_registration_until_it_is_not() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore) -> None:
+        registrar = await started(store, registrant(1))
+        follower = MetadataFollower(ensemble.connect())
+        await follower.start()
+        topic = UUID(int=5)
+        registrar.announce_offline({topic: (0, 3)})
+        offline = frozenset({(topic, 0), (topic, 3)})
+        await until(lambda: follower.image.brokers[ONE].offline == offline)
+        assert follower.image.brokers[ONE].registration_version == 1
+        store.expire()
+        await until(lambda: registrar.broker_epoch == 1)
+        await until(lambda: ONE in follower.image.brokers and follower.image.brokers[ONE].epoch == 1)
+        assert follower.image.brokers[ONE].offline == offline
+        await registrar.announce_shutdown()
+        await until(lambda: follower.image.brokers[ONE].is_shutting_down)
+        assert follower.image.brokers[ONE].offline == offline
+        await registrar.leave()
+        await until(lambda: ONE not in follower.image.brokers)
+        assert registrar.broker_epoch is None
+        await follower.close()
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("constant", "value", "message"),
     [("OLDEST_FORMAT", 2, "Use a newer release there first"), ("FORMAT", 0, "Use a newer release here")],
