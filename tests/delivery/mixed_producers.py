@@ -40,11 +40,10 @@ class Sender:
         self._topic, self._partitions = wanted["topic"], wanted["partitions"]
         self._sent = 0
         self._offsets: list[tuple[str, int]] = []
-        self.producer = Producer(
-            client_settings(
-                wanted["bootstrap"], enable_idempotence=True, linger_ms=5, batch_num_messages=500, **settings
-            )
+        self._settings = client_settings(
+            wanted["bootstrap"], enable_idempotence=True, linger_ms=5, batch_num_messages=500, **settings
         )
+        self.producer = Producer(self._settings)
 
     def send(self, count: int, transaction: str | None = None) -> None:
         values = [f"{self.name}.{number}" for number in range(self._sent, self._sent + count)]
@@ -82,7 +81,7 @@ class Idempotent(Sender):
 class Transactional(Sender):
     def __init__(self, name: str, wanted: Mapping[str, Any], transactional_id: str) -> None:
         super().__init__(name, wanted, transactional_id=transactional_id)
-        self.producer.init_transactions(_TIMEOUT_S)
+        self._begin()
         self._transactions = 0
 
     def step(self) -> None:
@@ -106,6 +105,22 @@ class Transactional(Sender):
     def close(self) -> None:
         """Nothing is open between two steps."""
 
+    def _begin_anew(self) -> None:
+        """In place of a producer that is of no use any more. librdkafka ends also a transaction of which its
+        coordinator has not heard, since it was killed before it was told of the first partition. As Apache
+        Kafka does, it says then that there is none, which librdkafka takes for fatal. Were there one all the
+        same, its records would keep readers waiting."""
+        self.producer = Producer(self._settings)
+        self._begin()
+
+    def _begin(self) -> None:
+        while True:
+            try:
+                return self.producer.init_transactions(_TIMEOUT_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+
     def _end(self, name: str, outcome: Outcome) -> None:
         commits = outcome is Outcome.OK
         end = self.producer.commit_transaction if commits else self.producer.abort_transaction
@@ -114,6 +129,9 @@ class Transactional(Sender):
                 end(_TIMEOUT_S)
                 break
             except KafkaException as error:
+                if not commits and error.args[0].code() == KafkaError.INVALID_TXN_STATE:
+                    self._begin_anew()
+                    break
                 if not error.args[0].retriable():
                     raise
         self.write_down()

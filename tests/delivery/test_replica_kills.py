@@ -1,5 +1,7 @@
 """Leaders, coordinators, controller and ZooKeeper's servers killed under load; ZooKeeper away for a while.
 
+A leader that is stopped for longer than a session is among them: it wakes up and takes itself for the leader.
+
 Three replicas of everything on real processes, idempotent and transactional producers with acks=all, groups
 of all protocols. Nothing acknowledged is lost, doubled, torn or out of order, and all replicas are the same
 in the end, byte by byte.
@@ -74,6 +76,19 @@ class Kills:
             self.produce()
         self.replicated.ensemble.start()
 
+    def stopped_leader(self) -> None:
+        """It goes on as if it led, until it hears that another one does."""
+        index = self.chance.dice.randrange(PARTITIONS)
+        broker = self.replicated.cluster.leaders(TOPIC)[index]
+        assert broker is not None
+        self.replicated.cluster.pause(broker)
+        self.replicated.killed["leader stopped (SIGSTOP)"] += 1
+        self.replicated.until_led(TOPIC, without=broker)
+        self.produce()
+        self.replicated.cluster.resume(broker)
+        self.produce()
+        self.replicated.until_in_sync()
+
     def _kill(self, broker: int | None, why: str) -> None:
         """Start it again before it is missed, or when another leads what it led."""
         assert broker is not None
@@ -95,9 +110,10 @@ def test_nothing_acknowledged_is_lost_doubled_or_torn_when_anything_is_killed(
     with Replicated(tmp_path, *GROUP_SETTINGS) as replicated:
         replicated.make_topic(TOPIC, PARTITIONS)
         run = Run(replicated, tmp_path, chance)
-        steps = 4 * KILLS + 1
+        steps = 5 * KILLS + 1
         kills = Kills(replicated, chance, lambda: run.produce(RECORDS // (2 * steps) + 1, lambda: True))
         wanted = [kills.leader, kills.coordinator, kills.controller, kills.zookeeper_server] * KILLS
+        wanted += [kills.stopped_leader] * KILLS
         wanted.append(kills.all_of_zookeeper)
         chance.dice.shuffle(wanted)
         try:
