@@ -96,6 +96,24 @@ def test_only_so_many_are_in_flight_and_so_many_wait_then_one_is_refused() -> No
     run(main())
 
 
+def test_nobody_waits_for_a_broker_that_has_gone_though_its_connection_stands() -> None:
+    async def main() -> None:
+        heard = asyncio.Semaphore(0)
+        async with scripted(versions, *[silent(heard)] * 2, versions, cluster) as (address, connections):
+            peers = peers_at(lambda _: address, PeerLimits(in_flight_max=1, backoff=AT_ONCE))
+            sent = peers.ask(ONE, CLUSTER, DescribeClusterRequest())
+            queued = peers.ask(ONE, CLUSTER, DescribeClusterRequest())
+            await heard.acquire()
+            peers.give_up(ONE)
+            assert (await refused(sent)).outcome is Outcome.UNKNOWN
+            assert (await refused(queued)).outcome is Outcome.NOT_SENT
+            peers.give_up(NodeId(2))  # Nobody has asked it.
+            peers.close()
+            assert len(connections) == 1
+
+    run(main())
+
+
 def test_who_waits_is_sent_when_a_reply_makes_room() -> None:
     async def main() -> None:
         async with scripted(versions, *[cluster] * 50) as (address, connections):

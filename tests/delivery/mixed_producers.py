@@ -41,7 +41,12 @@ class Sender:
         self._sent = 0
         self._offsets: list[tuple[str, int]] = []
         self._settings = client_settings(
-            wanted["bootstrap"], enable_idempotence=True, linger_ms=5, batch_num_messages=500, **settings
+            wanted["bootstrap"],
+            enable_idempotence=True,
+            linger_ms=5,
+            batch_num_messages=500,
+            **settings,
+            **wanted["client"],
         )
         self.producer = Producer(self._settings)
 

@@ -7,7 +7,7 @@ is asked after each; what was acknowledged is read as long as one replica lives.
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, PartitionMetadata
+from confluent_kafka.admin import AdminClient
 
 from tests.delivery.control import client_settings
 from tests.delivery.replicated import WAIT_S, Replicated
@@ -70,12 +70,10 @@ def until_isr_is(replicated: Replicated, alive: set[int]) -> None:
     """Return when these are in sync everywhere, and one of them leads."""
     with AdminClient(client_settings(replicated.cluster.bootstrap_servers)) as admin:
 
-        def is_so(partition: PartitionMetadata) -> bool:
-            return set(partition.isrs) == alive and partition.leader in alive
-
         def are_so() -> bool:
             topics = admin.list_topics(timeout=30).topics
-            return all(is_so(topics[name].partitions[0]) for name in map(_topic, MINIMA))
+            partitions = [topics[name].partitions[0] for name in map(_topic, MINIMA)]
+            return all(set(each.isrs) == alive and each.leader in alive for each in partitions)
 
         until(are_so, f"only {alive} are in sync", WAIT_S)
 

@@ -56,6 +56,8 @@ class Run:
     server: Served
     directory: Path
     chance: Seeded
+    client: dict[str, object] = field(default_factory=dict)
+    """Settings of all clients."""
     producers: list[Worker] = field(default_factory=list)
     members: dict[str, list[Worker]] = field(default_factory=lambda: {group: [] for group in SETTINGS})
     others: list[Worker] = field(default_factory=list)
@@ -74,6 +76,7 @@ class Run:
                 bootstrap=self.server.bootstrap_servers,
                 topic=TOPIC,
                 partitions=PARTITIONS,
+                client=self.client,
             )
         )
         self.producers[-1].wait_for("ready")
@@ -96,7 +99,7 @@ class Run:
                 name=f"{group}{next(self.names)}",
                 directory=str(self.directory),
                 group=group,
-                settings=SETTINGS[group],
+                settings={**SETTINGS[group], **self.client},
                 bootstrap=self.server.bootstrap_servers,
                 topic=TOPIC,
             )

@@ -34,6 +34,9 @@ KILLS = int(os.environ.get("DELIVERY_REPLICA_KILLS", "1"))
 AWAY_S = float(os.environ.get("DELIVERY_ZOOKEEPER_AWAY_S", str(SESSION_MS / 1000 + 2)))
 """At least, and longer than a session."""
 
+CLIENT = {"socket_timeout_ms": 10_000}
+"""A broker that is stopped keeps its connections, and clients wait for it for a minute by default."""
+
 
 @dataclass(slots=True)
 class Kills:
@@ -109,7 +112,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_torn_when_anything_is_killed(
     began = time.monotonic()
     with Replicated(tmp_path, *GROUP_SETTINGS) as replicated:
         replicated.make_topic(TOPIC, PARTITIONS)
-        run = Run(replicated, tmp_path, chance)
+        run = Run(replicated, tmp_path, chance, CLIENT)
         steps = 5 * KILLS + 1
         kills = Kills(replicated, chance, lambda: run.produce(RECORDS // (2 * steps) + 1, lambda: True))
         wanted = [kills.leader, kills.coordinator, kills.controller, kills.zookeeper_server] * KILLS

@@ -102,6 +102,13 @@ class Peers:
         peer.ask(question)
         return question.answer
 
+    def give_up(self, node_id: NodeId) -> None:
+        """The broker has gone, as the others say: nobody waits for it any more. One that is only stopped
+        keeps its connections, and would let everybody wait for their time-outs."""
+        peer = self._peers.get(node_id)
+        if peer is not None:
+            peer.give_up()
+
     def close(self) -> None:
         """Requests without a reply are told so. Closing twice is no error."""
         self._is_closed = True
@@ -148,6 +155,11 @@ class _Peer:
             return
         self._waiting.append(question)
         self._go_on()
+
+    def give_up(self) -> None:
+        if self._connection is not None:
+            self._leave(self._connection)
+        self._tell_all_who_wait(f"{self._name} has gone")
 
     def close(self) -> None:
         if self._connection is not None:

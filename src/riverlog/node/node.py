@@ -239,6 +239,7 @@ class Node:
         has_open_transactions = await directories.recover()
         self._peers = peers_of(self.config, self._network, lambda: follower.image, self._random.random)
         self._stack.callback(self._peers.close)
+        follower.subscribe(self._give_up_peers)
         producer_ids = ProducerIds(store, self.config.node_id)
         self._stack.push_async_callback(producer_ids.close)
         self._coordinators = coordinators = Coordinators(
@@ -569,6 +570,10 @@ class Node:
     def _idle_scan_ms(self) -> int:
         idle_ms = self.config.connections_max_idle_ms
         return _IDLE_SCAN_MS if idle_ms is None else max(min(idle_ms // 4, _IDLE_SCAN_MS), 100)
+
+    def _give_up_peers(self, delta: ImageDelta) -> None:
+        for node_id in delta.brokers_removed:
+            self._peers.give_up(node_id)
 
     def _follow_limits(self, delta: ImageDelta) -> None:
         if delta.configs or delta.brokers_added or delta.brokers_removed:
