@@ -34,7 +34,7 @@ KILLS = int(os.environ.get("DELIVERY_REPLICA_KILLS", "1"))
 AWAY_S = float(os.environ.get("DELIVERY_ZOOKEEPER_AWAY_S", str(SESSION_MS / 1000 + 2)))
 """At least, and longer than a session."""
 
-CLIENT = {"socket_timeout_ms": 10_000}
+CLIENT: dict[str, object] = {"socket_timeout_ms": 10_000}
 """A broker that is stopped keeps its connections, and clients wait for it for a minute by default."""
 
 
