@@ -33,6 +33,7 @@ KILLS = int(os.environ.get("DELIVERY_REPLICA_KILLS", "1"))
 """Of each kind."""
 AWAY_S = float(os.environ.get("DELIVERY_ZOOKEEPER_AWAY_S", str(SESSION_MS / 1000 + 2)))
 """At least, and longer than a session."""
+_LOOKS_WHILE_AWAY = 10
 
 CLIENT: dict[str, object] = {"socket_timeout_ms": 10_000}
 """A broker that is stopped keeps its connections, and clients wait for it for a minute by default."""
@@ -74,9 +75,9 @@ class Kills:
         until_s = time.monotonic() + AWAY_S
         refusal = self.replicated.admin_refusal(2.0)
         assert refusal, "a topic was made without ZooKeeper"
-        self.produce()
         while time.monotonic() < until_s:
             self.produce()
+            time.sleep(AWAY_S / _LOOKS_WHILE_AWAY)  # So that a long outage does not mean millions of records.
         self.replicated.ensemble.start()
 
     def stopped_leader(self) -> None:
