@@ -20,6 +20,7 @@ LONG: Final = {
     "tests/spark/test_demo.py": "all of `make demo`",
     "tests/spark/test_each_batch.py": "foreachBatch, classic and over Spark Connect",
     "tests/spark/test_examples.py": "all of the examples",
+    "tests/spark/test_failover.py": "a stream over the kills of brokers",
     "tests/spark/test_functions_": "decoding in Spark, format by format",
     "tests/spark/test_listening.py": "a listener in classic Spark and over Spark Connect",
     "tests/spark/test_pipeline_runs.py": "pipelines as commands, each with a Spark of its own",

@@ -21,12 +21,14 @@ from uuid import UUID
 
 from riverlog.client.cluster import BrokerRefused, ClientSettings, Cluster
 from riverlog.client.core.new_batch import NewBatch
+from riverlog.client.open_transactions import describe
 from riverlog.client.transaction_dialect import Dialect
 from riverlog.client.transactions import TransactionEndedOtherwise, end, take_over
 from riverlog.client.writing import BatchWriter, Transactional, WriterFenced
 from riverlog.model.disk import FileSlice, ReadableBuffer
 from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.model.ids import ProducerIdAndEpoch
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.records.batch import HEADER_BYTES, BatchHeader, walk
 from riverlog.records.builder import ControlType, build_batch
 from riverlog.records.compression import Codec
@@ -47,6 +49,7 @@ _CONFIGS: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "max.message.bytes": str(16 * 1024 * 1024),
 }
+_IF_REPLICATED: Final = {"min.insync.replicas": "2"}
 _FORMAT: Final = 1
 _TIMEOUT_MS: Final = 60_000
 _FETCH_BYTES: Final = 8 * 1024 * 1024
@@ -108,8 +111,11 @@ def create_topic(cluster: Cluster) -> None:
         topic = CreatableTopic(
             name=TOPIC,
             num_partitions=PARTITIONS,
-            replication_factor=_DEFAULT_FACTOR,
-            configs=[CreatableTopicConfig(name=name, value=value) for name, value in _CONFIGS.items()],
+            replication_factor=(factor := _replicas_of_transactions(cluster)),
+            configs=[
+                CreatableTopicConfig(name=name, value=value)
+                for name, value in {**_CONFIGS, **(_IF_REPLICATED if factor > 2 else {})}.items()
+            ],
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
         answer = cluster.ask_any(ApiKey.CREATE_TOPICS, request).topics[0]
@@ -118,6 +124,14 @@ def create_topic(cluster: Cluster) -> None:
         cluster.invalidate()
     elif len(view.partitions) < PARTITIONS:
         raise RiverlogError(f"topic {TOPIC} has {len(view.partitions)} partitions; it needs {PARTITIONS}")
+
+
+def _replicas_of_transactions(cluster: Cluster) -> int:
+    """A decision is worth nothing without the transactions that it decides about, and they nothing without
+    it: both go on while the same brokers are away."""
+    describe(cluster, [PREFIX])  # Whose coordinator there is then, and so its log.
+    partitions = cluster.topics([TRANSACTIONS_TOPIC])[TRANSACTIONS_TOPIC].partitions
+    return min((len(each.replicas) for each in partitions.values()), default=_DEFAULT_FACTOR)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,16 @@
+"""The topic of decisions in a cluster."""
+
+from riverlog.client.cluster import ClientSettings
+from riverlog.client.cluster import Cluster as Client
+from riverlog.spark.sink.decisions import TOPIC, create_topic
+from riverlog.testing import Cluster
+from riverlog.testing.cluster_records import address_of
+
+
+def test_decisions_have_as_many_replicas_as_the_transaction_log() -> None:
+    with Cluster(brokers=3) as cluster:
+        address = address_of(cluster.bootstrap_servers.split(",")[0])
+        with Client(ClientSettings((address,), "test", 10, 10)) as client:
+            create_topic(client)
+            partitions = client.topics([TOPIC])[TOPIC].partitions
+            assert {len(each.replicas) for each in partitions.values()} == {3}
