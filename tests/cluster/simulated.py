@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 from riverlog.client.core.retrying import Backoff
@@ -53,10 +53,20 @@ class Transactor:
     """One transaction after the other over all partitions, each third aborted. What it does not know to have
     come to an end it asks for again, as a client does; who was fenced begins anew."""
 
-    def __init__(self, world: World, nodes: list[SimulatedNode], name: str, *, version: int = 2) -> None:
+    def __init__(
+        self,
+        world: World,
+        nodes: list[SimulatedNode],
+        name: str,
+        *,
+        version: int = 2,
+        timeout_ms: int = 60_000,
+        is_two_phase: bool = False,
+    ) -> None:
         """`version` is that of transactions: 1 adds partitions itself, 2 leaves it to the brokers."""
         self.name = name
         self.version = version
+        self._timeout_ms, self._is_two_phase = timeout_ms, is_two_phase
         self.is_stopping = self.is_done = False
         self.committed: set[bytes] = set()
         self.maybe: set[bytes] = set()
@@ -74,13 +84,16 @@ class Transactor:
     def image(self) -> ClusterImage:
         """As the broker sees it whose view is the newest."""
         seen = [each.node.image for each in self._nodes if each.node is not None and each.is_serving]
-        return max(seen, key=lambda image: len(image.brokers), default=ClusterImage())
+        return max(seen, key=_changes_in, default=ClusterImage())
 
-    async def _run(self) -> None:
+    def connect(self) -> None:
         limits = PeerLimits(timeout_s=5, connect_timeout_s=2, backoff=Backoff(0.02, 0.2))
         chance = random.Random(f"{self._world.seed}/{self.name}").random
         address = {NodeId(each.node_id): Address(each.name, 9092) for each in self._nodes}
         self._peers = Peers(self._network, address.get, client_id=self.name, chance=chance, limits=limits)
+
+    async def _run(self) -> None:
+        self.connect()
         await self._init()
         while not self.is_stopping:
             await self._transact()
@@ -104,11 +117,17 @@ class Transactor:
             self.maybe.add(value)
             await self._init()
 
-    async def _init(self) -> None:
-        """Ends whatever is open."""
-        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=60_000)
+    async def _init(self, *, keep_prepared: bool = False) -> None:
+        """Ends whatever is open, unless that is to be kept."""
+        request = InitProducerIdRequest(
+            transactional_id=self.name,
+            transaction_timeout_ms=self._timeout_ms,
+            enable2_pc=self._is_two_phase,
+            keep_prepared_txn=keep_prepared,
+        )
+        version = 6 if self._is_two_phase else 4
         while True:
-            reply = await self._ask(self._coordinator, ApiKey.INIT_PRODUCER_ID, request, 4)
+            reply = await self._ask(self._coordinator, ApiKey.INIT_PRODUCER_ID, request, version)
             if reply is not None and reply.error_code == _NONE:
                 self._me = (reply.producer_id, reply.producer_epoch)
                 self._sequences.clear()
@@ -197,10 +216,16 @@ class Transactor:
             return None
 
 
+def _changes_in(image: ClusterImage) -> int:
+    """How often a partition has got another state."""
+    return sum(each.partition_epoch for topic in image.topics.values() for each in topic.partitions)
+
+
 class ClusterWorld:
-    def __init__(self, world: World, replicas: int = 1) -> None:
+    def __init__(self, world: World, replicas: int = 1, *, of_orders: int | None = None) -> None:
+        """`replicas` are those of internal topics, and of the others unless it is said how many."""
         self.world = world
-        self._replicas = replicas
+        self._replicas = replicas if of_orders is None else of_orders
         settings = {
             **_SETTINGS,
             "offsets.topic.replication.factor": replicas,
@@ -283,10 +308,8 @@ class ClusterWorld:
         return not any(self.partition(at).log.producers.open_transactions() for at in range(3))
 
 
-def committed_in(log: Log) -> Counter[bytes]:
-    """The values of committed transactions, with how often each stands there."""
-    committed: Counter[bytes] = Counter()
-    pending: dict[int, list[bytes]] = {}
+def batches_of(log: Log) -> Iterator[tuple[bytes, int, batches.BatchHeader]]:
+    """Every batch: the data that it is in, its position there, and its header."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
@@ -295,13 +318,27 @@ def committed_in(log: Log) -> Counter[bytes]:
         data = read.records.file.pread(read.records.length, read.records.position)
         for position, header in batches.walk(data):
             offset = header.next_offset
-            marker = end_marker(header, data, position)
-            if marker is None:
-                values = [record.value or b"" for record in records_of(data, position)]
-                pending.setdefault(header.producer_id, []).extend(values)
-            elif not marker.is_abort:
-                committed.update(pending.pop(header.producer_id, ()))
-            else:
-                pending.pop(header.producer_id, None)
+            yield data, position, header
+
+
+def markers_of(log: Log) -> list[bool]:
+    """Whether each end of a transaction is a commit."""
+    found = (end_marker(header, data, position) for data, position, header in batches_of(log))
+    return [not marker.is_abort for marker in found if marker is not None]
+
+
+def committed_in(log: Log) -> Counter[bytes]:
+    """The values of committed transactions, with how often each stands there."""
+    committed: Counter[bytes] = Counter()
+    pending: dict[int, list[bytes]] = {}
+    for data, position, header in batches_of(log):
+        marker = end_marker(header, data, position)
+        if marker is None:
+            values = [record.value or b"" for record in records_of(data, position)]
+            pending.setdefault(header.producer_id, []).extend(values)
+        elif not marker.is_abort:
+            committed.update(pending.pop(header.producer_id, ()))
+        else:
+            pending.pop(header.producer_id, None)
     assert not pending, "a transaction is open"
     return committed
