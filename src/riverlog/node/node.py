@@ -161,6 +161,10 @@ class Node:
         """The cluster as this node sees it."""
         return self._follower.image
 
+    @property
+    def open_logs(self) -> int:
+        return sum(each.open_count for each in self._directories.online)
+
     async def run_what_is_due(self) -> None:
         """Do now what time has brought, as after a jump of the clock: return when all of it is done.
 

@@ -17,7 +17,9 @@ from riverlog.node.broker_number import with_broker_number
 from riverlog.node.descriptors import raise_limit
 from riverlog.node.event_loop import run_on_loop
 from riverlog.node.log_lines import log_to_stderr
+from riverlog.node.loop_watch import LoopWatch
 from riverlog.node.node import Node
+from riverlog.node.system_clock import SystemClock
 from riverlog.node.threads import thread_executor
 
 _logger = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
     if node is None:
         _logger.info("stopped before it was ready")
         return
+    watch = LoopWatch(SystemClock(), node.metrics, lambda: node.open_logs)
+    watch.start()
     try:
         _logger.info(
             "riverlog %s, cluster %s, data in %s",
@@ -58,6 +62,7 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         await _first_of(stopped, node.has_failed)
         _logger.info("stopping")
     finally:
+        watch.stop()
         await node.stop(clean=not node.has_failed.is_set())
         for number in _STOP_SIGNALS:  # The loop, when it is closed, would let the next one kill the process.
             loop.remove_signal_handler(number)

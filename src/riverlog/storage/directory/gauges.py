@@ -12,6 +12,7 @@ def measure_storage(
 ) -> None:
     """`unusable_count` of further directories could not be opened."""
     metrics.gauge("riverlog_open_files", lambda: open_files.count)
+    metrics.gauge("riverlog_open_logs", lambda: sum(each.open_count for each in directories))
     metrics.gauge("riverlog_partitions_on_disk", lambda: sum(len(each) for each in directories))
     metrics.gauge(
         "riverlog_log_directories_offline",

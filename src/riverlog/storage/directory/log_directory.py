@@ -66,9 +66,8 @@ class LogDirectory:
         self.health = environment.health
         self.environment = environment
         self.on_changed: Callable[[], None] = lambda: None  # `facts_of` may answer otherwise than before.
-        disk = environment.files.disk
+        disk = self._disk = environment.files.disk
         assert isinstance(disk, GuardedDisk)
-        self._disk: Disk = disk
         self._clock = environment.clock
         self._lock = lock
         self._config_for = config_for
@@ -80,7 +79,8 @@ class LogDirectory:
         self.rolls = RollCheckpoints(self._checkpoints, self._logs)
         environment.on_synced = self.rolls.note_synced
         self._created: set[str] = set()
-        self._closed = ClosedLogs(path, disk)
+        closed = self._closed = ClosedLogs(path, disk)
+        self.measure = closed.measure
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         self._known = self._find_partitions()
         # `left_by` is the epoch of the registration under which it was closed with all of it on disk.
@@ -152,6 +152,10 @@ class LogDirectory:
     @property
     def unrecovered_count(self) -> int:
         return len(self._unrecovered)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._logs)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -368,10 +372,6 @@ class LogDirectory:
         if (log := self._logs.get(name)) is not None:
             return log.size_bytes
         return 0 if name in self._created else self._closed.size_of(name)
-
-    def measure(self, logs: list[str]) -> dict[str, int]:
-        """Blocks; any thread."""
-        return self._closed.measure(logs)
 
     def note_sizes(self, measured: dict[str, int]) -> None:
         for name, size_bytes in measured.items():

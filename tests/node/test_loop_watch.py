@@ -1,0 +1,70 @@
+"""Who holds the event loop is seen, in the metrics and in the log; and so are many open logs."""
+
+import asyncio
+import time
+
+import pytest
+
+from riverlog.node.loop_watch import LONG_TURN_S, MANY_LOGS, LoopWatch
+from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.system_clock import SystemClock
+from riverlog.testing import Broker
+from tests.broker.raw_client import RawClient, one_record
+from tests.storage.logs import ManualClock
+
+LONGEST = "riverlog_loop_longest_turn_seconds"
+
+
+def test_a_turn_that_is_longer_than_a_look_is_seen(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = InMemoryMetrics()
+
+    async def main() -> None:
+        watch = LoopWatch(SystemClock(), metrics, lambda: 0)
+        watch.start()
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # noqa: ASYNC251 - that is what is to be seen
+        while not metrics.value(LONGEST):  # noqa: ASYNC110 - the watch's own timer wakes nobody
+            await asyncio.sleep(0.01)
+        watch.stop()
+
+    asyncio.run(main())
+    assert metrics.value(LONGEST) >= 0.39
+    assert "the event loop was held for" in caplog.text
+
+
+def test_the_longest_turn_is_that_of_the_last_minutes() -> None:
+    clock, metrics = ManualClock(), InMemoryMetrics()
+    watch = LoopWatch(clock, metrics, lambda: 0)
+    for held_s, expected_s in ((0.01, 0.01), (0.05, 0.05), (0.02, 0.05)):
+        watch.note_turn(held_s)
+        assert metrics.value(LONGEST) == expected_s
+    clock.now_ms += 61_000
+    watch.note_turn(0.001)
+    assert metrics.value(LONGEST) == 0.05
+    clock.now_ms += 61_000
+    watch.note_turn(0.002)
+    assert metrics.value(LONGEST) == 0.002
+
+
+def test_long_turns_and_many_logs_are_told_but_not_again_and_again(caplog: pytest.LogCaptureFixture) -> None:
+    watch = LoopWatch(ManualClock(), InMemoryMetrics(), lambda: 0)
+    watch.note_turn(LONG_TURN_S)
+    watch.note_open_logs(MANY_LOGS)
+    assert caplog.messages == []
+    for _ in range(200):
+        watch.note_turn(0.35)
+        watch.note_open_logs(MANY_LOGS + 1)
+    assert "the event loop was held for 0.35 s, in which nobody was answered" in caplog.messages
+    assert sum("logs are open" in each for each in caplog.messages) == 1
+    assert len(caplog.messages) < 20
+    watch.note_open_logs(3 * MANY_LOGS)
+    assert sum("logs are open" in each for each in caplog.messages) == 2
+
+
+def test_the_number_of_open_logs_is_a_metric(riverlog_broker: Broker) -> None:
+    with RawClient(riverlog_broker) as client:
+        client.create_topic("orders", partitions=10)
+        before = riverlog_broker.node.metrics.value("riverlog_open_logs")  # type: ignore[attr-defined]
+        client.produce("orders", one_record(), partition=3)
+        after = riverlog_broker.node.metrics.value("riverlog_open_logs")  # type: ignore[attr-defined]
+        assert after == before + 1 == riverlog_broker.node.open_logs
