@@ -77,6 +77,7 @@ class ManyReplicas(Plain):
         copying = _look_at_last(tools.directory / fresh("many"), count, ((1, 2, 3), (2, 1, 3)))
         return {
             "start_s": copying.start_s,
+            "start_cpu_s": copying.start_cpu_s,
             "in_sync_s": copying.in_sync_s,
             "replica_bytes": (copying.rss_bytes - without.rss_bytes) / count,
             "replica_descriptors": float(copying.descriptors - without.descriptors),
@@ -87,6 +88,7 @@ class _Last(NamedTuple):
     """The last broker, after it was killed, taken for dead and started again."""
 
     start_s: float
+    start_cpu_s: float
     in_sync_s: float
     rss_bytes: int
     descriptors: int
@@ -104,10 +106,11 @@ def _look_at_last(directory: Path, count: int, places: tuple[tuple[int, ...], ..
         wait_for("taken for dead", lambda: _are_in_sync(cluster, names, left), every_s=_LOOK_S)
         time.sleep(SESSION_MS / 1000 - _LOOK_S if left == replicas else 0)
         start_s = cluster.start_and_wait(COUNT)
+        start_cpu_s = cpu_s(cluster.pid(COUNT))
         rest_s = wait_for("in sync again", lambda: _are_in_sync(cluster, names, replicas), every_s=_LOOK_S)
         time.sleep(SETTLED_S)
         process = psutil.Process(cluster.pid(COUNT))
-        return _Last(start_s, start_s + rest_s, process.memory_info().rss, process.num_fds())
+        return _Last(start_s, start_cpu_s, start_s + rest_s, process.memory_info().rss, process.num_fds())
     finally:
         cluster.stop()
         remove(cluster)

@@ -23,7 +23,7 @@ from riverlog.replication.batch_rules import batch_rules
 from riverlog.replication.follower_states import FollowerFetch, FollowerStates
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.isr import IsrChange, IsrRules, LogBounds, decide_isr
-from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
+from riverlog.replication.roles import Leader, Offline, Role, RoleHolder, is_followed
 from riverlog.replication.standing import Standing
 from riverlog.replication.waiting import PendingAck, Reader, UnreadBytes, WaitingProducers, WaitingReaders
 from riverlog.replication.watermark import follows_log_end, high_watermark
@@ -434,8 +434,7 @@ class Partition(RoleHolder):
     # What a follower does to its log, as the leader of `epoch` says; nothing where it is another's follower.
 
     def follows(self, epoch: LeaderEpoch) -> bool:
-        role = self._role
-        return isinstance(role, Follower) and role.epoch == epoch and role.leader is not None
+        return is_followed(self._role, epoch)
 
     def append_replicated(self, accepted: Accepted, epoch: LeaderEpoch) -> AppendedRecords | AppendRefused:
         """Store batches as the leader has them. Where the disk is full, some of them may be stored."""
@@ -499,6 +498,8 @@ class Partition(RoleHolder):
         log, config = self.log, self.log.config
         if config.acks_fsync and log.flushed_offset < log.log_end_offset:
             self._sync()
+        if type(self._role) is not Leader:
+            return  # It is told, and told again with every answer of its leader.
         end = high_watermark(
             self._role,
             self._in_sync,

@@ -25,7 +25,7 @@ from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.standing import Standing
-from riverlog.storage.log.closed_log import ClosedLog, LogFacts
+from riverlog.storage.log.closed_log import NOTHING, ClosedLog, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
@@ -130,6 +130,20 @@ class ReplicaSet:
     def look_by_id(self, topic_id: UUID | None, index: int) -> Partition | IdlePartition | ErrorCode:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.look(topic, index)
+
+    def unwritten_role(self, topic: str, index: int, topic_id: UUID) -> Role | None:
+        """The role of a partition here that was never written to, which is not opened for that; None for any
+        other, and where that cannot be told."""
+        image = self._placed(topic, index)
+        if self.has_log(topic, index) or isinstance(image, ErrorCode):
+            return None  # What a log says that was closed holds where it is the only replica.
+        if self._image.topics[topic].topic_id != topic_id:
+            return None
+        try:
+            facts = self._logs.facts_of(TopicPartition(topic, index), topic_id)
+        except (StorageError, DiskFullError):
+            return None
+        return self._role(image) if facts is NOTHING else None
 
     def has_log(self, topic: str, index: int) -> bool:
         """Whether anything can be in the partition; asking does not create it."""

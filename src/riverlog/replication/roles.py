@@ -33,6 +33,11 @@ class Offline:
 Role = Leader | Follower | Offline
 
 
+def is_followed(role: Role, epoch: LeaderEpoch) -> bool:
+    """Whether it is to copy the leader of this epoch."""
+    return isinstance(role, Follower) and role.epoch == epoch and role.leader is not None
+
+
 class RoleHolder:
     """What has a role, and so refuses those who ask for another one."""
 

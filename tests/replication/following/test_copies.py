@@ -116,7 +116,7 @@ def test_an_answer_that_comes_late_changes_nothing() -> None:
 def test_an_answer_for_a_topic_of_the_same_name_is_not_stored() -> None:
     async def run() -> None:
         following = Following()
-        following.followed.topic_id = UUID(int=99)
+        following.followed.key = (UUID(int=99), following.followed.index)
         assert following.store(batch(0, b"x")) is Outcome.OUT
         assert following.log.log_end_offset == 0
 

@@ -12,10 +12,11 @@ from enum import Enum
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.metrics import Metrics
 from riverlog.replication.following.batches import BadBatch, check_batches
-from riverlog.replication.following.followed import Followed, Position
+from riverlog.replication.following.followed import AT_BEGINNING, Followed, Position
 from riverlog.replication.following.truncation import gives_up_committed, offset_to_keep
 from riverlog.replication.partition import AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.roles import is_followed
 from riverlog.wire.messages.fetch import PartitionData
 
 _logger = logging.getLogger(__name__)
@@ -36,9 +37,13 @@ class Copies:
         self._bad_batches = metrics.counter("riverlog_replica_bad_batches_total")
 
     def position_of(self, followed: Followed) -> "Position | asyncio.Future[None] | Outcome":
-        """Where its log ends; or a wait until all of it is on disk, after which to look again."""
+        """Where its log ends; or a wait until all of it is on disk, after which to look again. A log that was
+        never written to is neither made nor opened."""
         if self._replicas.has_failed(followed.topic, followed.index):
             return Outcome.OUT
+        unwritten = self._replicas.unwritten_role(followed.topic, followed.index, followed.topic_id)
+        if unwritten is not None:
+            return AT_BEGINNING if is_followed(unwritten, followed.leader_epoch) else Outcome.OUT
         partition = self._replicas.find(followed.topic, followed.index)
         if partition is ErrorCode.KAFKA_STORAGE_ERROR:
             return Outcome.FAILED
@@ -64,6 +69,9 @@ class Copies:
 
     def store(self, followed: Followed, data: PartitionData, leader: str) -> Outcome:
         """What a leader has sent, the offsets that it has told included."""
+        if followed.position is AT_BEGINNING and _is_nothing(data):
+            followed.agreed_epoch, followed.leader_watermark = followed.leader_epoch, 0
+            return Outcome.DONE
         partition = self._to_change(followed)
         if partition is None:
             return Outcome.OUT
@@ -195,6 +203,11 @@ class Copies:
                 followed.leader_epoch,
             )
         return Outcome.TRUNCATED
+
+
+def _is_nothing(data: PartitionData) -> bool:
+    """Whether a log that was never written to stays so."""
+    return not data.records and data.high_watermark <= 0 and data.log_start_offset <= 0
 
 
 def _is_followed(partition: Partition, followed: Followed) -> bool:

@@ -1,7 +1,7 @@
 """One partition that is copied from a leader, as its fetcher knows it. Small: there may be many, and idle."""
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.model.ids import LeaderEpoch
@@ -20,6 +20,10 @@ class Position(NamedTuple):
     log_start: int
 
 
+AT_BEGINNING: Final = Position(0, None, 0)
+"""Of a log that was never written to."""
+
+
 class Status(Enum):
     UNPLACED = "its position has to be looked up"
     READY = "it is asked for"
@@ -31,14 +35,13 @@ class Followed:
     __slots__ = (
         "agreed_epoch",
         "failures",
-        "index",
         "is_in_session",
+        "key",
         "leader_epoch",
         "leader_watermark",
         "position",
         "status",
         "topic",
-        "topic_id",
         "unclean_epoch",
         "until_s",
     )
@@ -52,8 +55,8 @@ class Followed:
         unclean_epoch: LeaderEpoch | None = None,
     ) -> None:
         self.topic = topic
-        self.topic_id = topic_id
-        self.index = index
+        self.key: FollowedKey = (topic_id, index)
+        """Kept, as whoever looks it up keeps it as well: one for all."""
         self.leader_epoch = leader_epoch
         """All that is asked is asked under this epoch; another epoch makes another object."""
         self.unclean_epoch = unclean_epoch
@@ -69,8 +72,12 @@ class Followed:
         self.leader_watermark = 0
 
     @property
-    def key(self) -> FollowedKey:
-        return self.topic_id, self.index
+    def topic_id(self) -> UUID:
+        return self.key[0]
+
+    @property
+    def index(self) -> int:
+        return self.key[1]
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"

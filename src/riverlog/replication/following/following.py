@@ -43,7 +43,6 @@ class Following:
         self._chance = chance
         self._metrics = metrics
         self._fetchers: dict[NodeId, LeaderFetcher] = {}
-        self._leaders: dict[FollowedKey, NodeId] = {}
         self._is_closed = False
 
     def start(self, image: ClusterImage) -> None:
@@ -72,7 +71,6 @@ class Following:
         for fetcher in self._fetchers.values():
             fetcher.close()
         self._fetchers.clear()
-        self._leaders.clear()
 
     async def close(self) -> None:
         """`stop`, and return when nothing is being written any more."""
@@ -97,25 +95,27 @@ class Following:
         if leader is None or leader == self._node_id or self._node_id not in image.replicas:
             self._unfollow(key)
             return
-        before = self._followed(key)
-        if before is not None and self._leaders[key] == leader and before.leader_epoch == image.leader_epoch:
+        fetcher = self._fetcher_of(key)
+        before = None if fetcher is None else fetcher.find(key)
+        is_same_leader = fetcher is not None and fetcher.leader == leader
+        if before is not None and is_same_leader and before.leader_epoch == image.leader_epoch:
             return  # Only who is in sync has changed.
         followed = Followed(topic.name, topic.topic_id, index, image.leader_epoch, image.unclean_epoch)
         if before is not None:
             followed.agreed_epoch = before.agreed_epoch
-            if self._leaders[key] != leader:
+            if not is_same_leader:
                 self._unfollow(key)
-        self._leaders[key] = leader
         self._fetcher(leader).follow(followed)
 
-    def _followed(self, key: FollowedKey) -> Followed | None:
-        leader = self._leaders.get(key)
-        return None if leader is None else self._fetchers[leader].find(key)
+    def _fetcher_of(self, key: FollowedKey) -> LeaderFetcher | None:
+        """Who copies it. Looked for among all of them, which are few: a table would cost each partition as
+        much again."""
+        return next((each for each in self._fetchers.values() if each.find(key) is not None), None)
 
     def _unfollow(self, key: FollowedKey) -> None:
-        leader = self._leaders.pop(key, None)
-        if leader is not None:
-            self._fetchers[leader].unfollow(key)
+        fetcher = self._fetcher_of(key)
+        if fetcher is not None:
+            fetcher.unfollow(key)
 
     def _fetcher(self, leader: NodeId) -> LeaderFetcher:
         """A leader of nothing any more keeps its fetcher, without a connection."""

@@ -99,6 +99,8 @@ class LeaderSession:
             followed = self._unplaced.pop(key)
             followed.status = Status.HELD
             taken.append(followed)
+        if not self._unplaced:
+            self._unplaced.clear()  # A table that was emptied one by one keeps its size.
         return taken
 
     def place(self, followed: Followed, position: Position) -> None:
