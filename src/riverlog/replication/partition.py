@@ -332,7 +332,8 @@ class Partition(RoleHolder):
                     self._unread.add(first_offset, last_offset + 1, size_bytes)
                     self._end_readers.wake(size_bytes)
                     self._tell_watchers()
-                    self.advance()
+                    if type(self._role) is Leader or self.log.config.acks_fsync:
+                        self.advance()  # A follower is told how far it may go.
                 return AppendedRecords(first_offset, last_offset + 1, append_time_ms)
             case Duplicate():
                 self.advance()  # A sync that failed for want of room is tried again by the next request.
@@ -498,8 +499,6 @@ class Partition(RoleHolder):
         log, config = self.log, self.log.config
         if config.acks_fsync and log.flushed_offset < log.log_end_offset:
             self._sync()
-        if type(self._role) is not Leader:
-            return  # It is told, and told again with every answer of its leader.
         end = high_watermark(
             self._role,
             self._in_sync,
