@@ -119,9 +119,11 @@ def test_many_states_of_one_topic_copy_its_partitions_once(monkeypatch: pytest.M
     base = image_after({layout.topic("t"): topic_tree("t", 5, [STATE] * 500)})
     made: list[str] = []
 
-    def counting(name: str, topic_id: UUID, partitions: tuple[PartitionImage, ...]) -> TopicImage:
+    def counting(
+        name: str, topic_id: UUID, partitions: tuple[PartitionImage, ...], made_at: int | None
+    ) -> TopicImage:
         made.append(name)
-        return TopicImage(name, topic_id, partitions)
+        return TopicImage(name, topic_id, partitions, made_at)
 
     monkeypatch.setattr(image_builder, "TopicImage", counting)
     moved = STATE._replace(leader_epoch=LeaderEpoch(4))

@@ -12,7 +12,15 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.model.metadata_store import Create, Operation, Set, StoreError, UnreachableError, Versioned
+from riverlog.model.metadata_store import (
+    Create,
+    Delete,
+    Operation,
+    Set,
+    StoreError,
+    UnreachableError,
+    Versioned,
+)
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 
 TOPIC_ID = UUID(int=5)
@@ -76,6 +84,33 @@ def test_subscribers_get_what_differs_before_refresh_returns() -> None:
         await store.multi(topic_nodes("t", 1))
         await follower.refresh()
         assert seen == [(0, 1)]
+
+    follow(scenario)
+
+
+def test_a_state_of_a_topic_made_anew_is_not_shown_under_the_id_of_the_one_before() -> None:
+    """Its state is read before anybody has told that the topic is another."""
+
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        seen: list[tuple[UUID, int]] = []
+
+        def note(delta: ImageDelta) -> None:
+            topic = delta.new.topics["t"]
+            seen.append((topic.topic_id, topic.partitions[0].leader_epoch))
+
+        follower.subscribe(note)
+        ensemble = store._ensemble
+        ensemble.watch_delay_s = 3600.0
+        ensemble.commit([Delete(each.path) for each in reversed(topic_nodes("t", 1))], 0)
+        again, state = UUID(int=6), layout.partition_state("t", 0)
+        ensemble.commit(topic_nodes("t", 1, again), 0)
+        ensemble.commit(
+            [Set(state, payloads.encode_partition(STATE._replace(leader_epoch=LeaderEpoch(4))))], 0
+        )
+        await follower.refresh([state])
+        assert seen == [(again, 4)]
 
     follow(scenario)
 

@@ -7,18 +7,20 @@ never writes to the store.
 A store that does not answer is asked again, and until it answers the image stays as it is: nothing that was
 heard of is forgotten. After a reconnect, and in a new session, changes may have been missed, so that all is
 read again, after a `sync`. The image never goes back: a store that is older than what it has shown before
-says so at the `sync`, and is not read.
+says so at the `sync`, and is not read. What is read of a topic is of one topic, although one of the same name
+may be made anew meanwhile: a state of the one under the id of the other would make leaders that nobody has
+elected.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
 
 from riverlog.metadata import layout
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage
-from riverlog.metadata.image_builder import ROOTS, ImageBuilder, Tree, parts_of
+from riverlog.metadata.image_builder import ROOTS, ImageBuilder, Tree, made_at, parts_of, topic_in
 from riverlog.metadata.layout import is_at_or_below
 from riverlog.model.metadata_store import (
     MetadataStore,
@@ -35,6 +37,7 @@ _READS_AT_ONCE: Final = 200
 _RETRY_MIN_S: Final = 0.05
 _RETRY_MAX_S: Final = 1.0
 
+T = TypeVar("T")
 ImageSubscriber = Callable[[ImageDelta], None]
 
 
@@ -189,13 +192,40 @@ class MetadataFollower:
                 self._is_to_sync = True
                 raise
         fewer = _fewer(parts, self._image)
-        read: list[tuple[str, Tree]] = []
-        for start in range(0, len(fewer), _READS_AT_ONCE):
-            some = fewer[start : start + _READS_AT_ONCE]
-            read += zip(some, await asyncio.gather(*map(self._store.tree, some)), strict=True)
-        if self._is_to_sync:
-            raise SessionLostError("The session with the metadata store changed during a read.")
-        return read
+        while True:
+            read = list(zip(fewer, await self._gather(self._store.tree, fewer), strict=True))
+            mixed = await self._mixed(read)
+            if self._is_to_sync:
+                raise SessionLostError("The session with the metadata store changed during a read.")
+            if not mixed:
+                return read
+            fewer = [each for each in fewer if topic_in(each) not in mixed]
+            fewer += [layout.topic(name) for name in sorted(mixed)]
+
+    async def _mixed(self, read: Iterable[tuple[str, Tree]]) -> set[str]:
+        """Topics of which parts were read that may belong to one made anew under the same name."""
+        expected: dict[str, set[int | None]] = {}
+        for part, tree in read:
+            name = topic_in(part)
+            if name is None:
+                continue
+            if part == layout.topic(name):
+                expected.setdefault(name, set()).add(made_at(name, tree))
+            elif name in self._image.topics:
+                expected.setdefault(name, set()).add(self._image.topics[name].made_at)
+        now = await self._gather(self._store.get, map(layout.partitions, expected))
+        present = [None if node is None else node.created for node in now]
+        return {
+            name for (name, known), made in zip(expected.items(), present, strict=True) if known != {made}
+        }
+
+    async def _gather(self, read: Callable[[str], Awaitable[T]], paths: Iterable[str]) -> list[T]:
+        """Not too many at once."""
+        found: list[T] = []
+        waiting = list(paths)
+        for start in range(0, len(waiting), _READS_AT_ONCE):
+            found += await asyncio.gather(*map(read, waiting[start : start + _READS_AT_ONCE]))
+        return found
 
 
 def _fewer(parts: Iterable[str], image: ClusterImage) -> list[str]:

@@ -60,6 +60,8 @@ class TopicImage(NamedTuple):
     name: str
     topic_id: UUID
     partitions: tuple[PartitionImage, ...]
+    made_at: int | None = None
+    """The transaction that made it: one of the same name that is made anew has another."""
 
 
 class BrokerImage(NamedTuple):

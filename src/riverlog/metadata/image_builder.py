@@ -47,6 +47,19 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
+def topic_in(part: str) -> str | None:
+    """Of which topic a part is, as a whole or a state of it; None for other parts."""
+    if not part.startswith(layout.TOPICS + "/"):
+        return None
+    return part[len(layout.TOPICS) + 1 :].split("/")[0]
+
+
+def made_at(topic: str, tree: Tree) -> int | None:
+    """By the node above its partitions, which is made with the topic, never changes and is small."""
+    node = tree.get(layout.partitions(topic))
+    return None if node is None else node.created
+
+
 def _part_below(root: str, path: str) -> str:
     """The entry of the root; of a topic, the state alone where only a partition has changed."""
     names = path[len(root) + 1 :].split("/")
@@ -244,7 +257,7 @@ class ImageBuilder:
         )
         if old is not None and old.topic_id != read.topic_id:
             self._topic_names.drop(old.topic_id)
-        self._topics.put(name, TopicImage(name, read.topic_id, partitions))
+        self._topics.put(name, TopicImage(name, read.topic_id, partitions, made_at(name, tree)))
         self._topic_names.put(read.topic_id, name)
 
     def _put_states(self, name: str, states: Mapping[int, Versioned | None]) -> None:
@@ -256,7 +269,7 @@ class ImageBuilder:
             if index < len(partitions):
                 path = layout.partition_state(name, index)
                 partitions[index] = self._partition(partitions[index].replicas, path, node)
-        self._topics.put(name, TopicImage(name, topic.topic_id, tuple(partitions)))
+        self._topics.put(name, TopicImage(name, topic.topic_id, tuple(partitions), topic.made_at))
 
     def _partition(self, replicas: tuple[NodeId, ...], path: str, node: Versioned | None) -> PartitionImage:
         if node is None:
