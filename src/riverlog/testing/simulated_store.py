@@ -64,6 +64,8 @@ class SimulatedEnsemble:
         """Writes are refused and change nothing, as by a full disk."""
         self.watch_delay_s = 0.0
         """How much later than a commit its watchers hear of it."""
+        self.answer_s: Callable[[], float] | None = None
+        """How long after it has taken effect a write is answered; None for at once."""
         self.lost_replies = 0
         """So many of the next writes take effect, and their sessions end before the answer."""
         self.lost_answers = 0
@@ -310,6 +312,7 @@ class SimulatedStore:
         if sequential:
             path = self._ensemble.number(path)
         self._commit([Create(path, data, ephemeral)], session)
+        await self._answer(session)
         return path
 
     async def set(self, path: str, data: bytes, *, expected_version: int | None = None) -> int:
@@ -317,6 +320,7 @@ class SimulatedStore:
         self._commit([Set(path, data, expected_version)], session)
         node = self._ensemble.get(path)
         assert node is not None
+        await self._answer(session)
         return node.version
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
@@ -325,6 +329,7 @@ class SimulatedStore:
     async def multi(self, operations: Sequence[Operation]) -> None:
         session = await self._turn()
         self._commit(operations, session)
+        await self._answer(session)
 
     def watch(self, path: str, callback: Callable[[WatchEvent], None]) -> Watching:
         return self._watches.add(path, callback)
@@ -354,6 +359,17 @@ class SimulatedStore:
             ensemble.lost_replies -= 1
             self.expire()
             raise SessionLostError("The session with the metadata store ended before its answer came.")
+
+    async def _answer(self, session: int) -> None:
+        """What was written is answered later, unless the connection is gone by then."""
+        answer_s = self._ensemble.answer_s
+        if answer_s is None:
+            return
+        await asyncio.sleep(answer_s())
+        if self.session != session or self._state is SessionState.LOST:
+            raise SessionLostError("The session with the metadata store ended before its answer came.")
+        if not self._resumed.is_set():
+            raise OutcomeUnknownError("The metadata store has not answered a write.")
 
     async def _turn(self) -> int:
         """Wait for an answer's time to come, and say in which session."""

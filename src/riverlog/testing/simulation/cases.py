@@ -63,6 +63,8 @@ class Case:
     nodes: int = 1
     session_timeout_s: float = 6.0
     """Of the nodes' sessions with the ensemble that they share."""
+    store_answer_s: float = 0.0
+    """Up to how long after it has taken effect a write to that ensemble is answered."""
     replication: dict[str, int] = field(default_factory=dict)
     """Replication factors of topics, where they are not 1."""
     topic_settings: dict[str, str] = field(default_factory=dict)
@@ -157,6 +159,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
             case,
             settings={**case.settings, **plan.settings},
             session_timeout_s=plan.session_timeout_s,
+            store_answer_s=plan.store_answer_s,
             replication=plan.replication,
             topic_settings=plan.topic_settings,
         )

@@ -156,7 +156,8 @@ def _expired_session(scene: Scene, given: Mapping[str, Any]) -> None:
     session, shared = scene.node.session, scene.ensemble
     if session is not None and shared is not None:
         shared.expired += 1
-        shared.ensemble.end(session)
+        loop = scene.world.loop
+        loop.at(loop.now_s, loop.world, lambda: shared.ensemble.end(session))
 
 
 def _lost_answers(scene: Scene, given: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ _UNCLEAN_SHARE: Final = 0.2
 class ReplicaPlan(NamedTuple):
     nodes: int
     session_timeout_s: float
+    store_answer_s: float
     settings: dict[str, str]
     replication: dict[str, int]
     topic_settings: dict[str, str]
@@ -46,7 +47,8 @@ def draw_plan(chance: random.Random, topics: list[str]) -> ReplicaPlan:
     if chance.random() < 0.6:
         topic_settings["internal.segment.bytes"] = str(chance.choice([600, 4096]))
     replication = {topic: chance.randint(2, nodes) for topic in topics}
-    return ReplicaPlan(nodes, session_timeout_s, settings, replication, topic_settings)
+    store_answer_s = chance.choice([0.0, 0.005, 0.1])
+    return ReplicaPlan(nodes, session_timeout_s, store_answer_s, settings, replication, topic_settings)
 
 
 def draw_core(chance: random.Random, plan: ReplicaPlan) -> ReplicaPlan:

@@ -80,6 +80,9 @@ class Run:
     def __init__(self, world: World, case: Case) -> None:
         self.world, self.case = world, case
         self.ensemble = world.add_ensemble(case.session_timeout_s) if case.nodes > 1 else None
+        if self.ensemble is not None and case.store_answer_s:
+            chance = world.chance("answers of the ensemble")
+            self.ensemble.ensemble.answer_s = lambda: chance.uniform(0, case.store_answer_s)
         self.nodes: Sequence[SimulatedNode] = [self._add_node(index) for index in range(case.nodes)]
         self.node = self.nodes[0]
         self.coverage = Coverage(world, self.nodes, self.ensemble)
