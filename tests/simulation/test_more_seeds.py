@@ -33,3 +33,12 @@ def test_no_promise_is_broken(first: int, last: int) -> None:
 def test_no_promise_is_broken_in_seeds_drawn_from_the_commit(piece: int) -> None:
     first, last = _drawn()[piece]
     assert operations_of(first, last) >= 600 * (last - first + 1), f"seeds {first}-{last}"
+
+
+@pytest.mark.parametrize("first", range(6, 36, 6))
+def test_no_promise_is_broken_by_replicas(first: int) -> None:
+    assert operations_of(first, first + 5, "replicas") >= 300 * 6
+
+
+def test_a_majority_goes_on_without_nodes_that_are_lost_for_ever() -> None:
+    assert operations_of(3, 8, "core") >= 300 * 6
