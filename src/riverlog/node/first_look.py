@@ -5,6 +5,8 @@ clusters one is, is checked where it is opened.
 """
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from riverlog.metadata import layout, payloads
@@ -14,6 +16,7 @@ from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
 from riverlog.node.members import METADATA as SHARED_METADATA
 from riverlog.storage.files import names
+from riverlog.storage.files.meta_properties import read_meta_properties
 
 _SHOWN: Final = 3
 _NOBODYS: Final = frozenset({names.LOCK, FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "lost+found"})
@@ -47,6 +50,20 @@ def imported_cluster_id(path: str) -> str | None:
     finally:
         table.close()
     return None if node is None else payloads.decode_cluster_id(layout.CLUSTER_ID, node.data)
+
+
+def cluster_id_beside(disk: Disk, paths: Sequence[str]) -> str | None:
+    """The cluster that the other directories say this node is in, where the first is new: a disk that was
+    replaced does not make the node one of another cluster."""
+    first, *others = paths
+    if disk.exists(f"{first}/{names.META_PROPERTIES}"):
+        return None
+    for path in others:
+        with suppress(OSError, FormatError):  # Whoever opens it says so.
+            found = read_meta_properties(disk, path)
+            if found is not None:
+                return found.cluster_id
+    return None
 
 
 def _check_is_new(path: str, entries: set[str]) -> None:

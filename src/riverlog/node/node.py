@@ -53,7 +53,7 @@ from riverlog.node.coordinators import Coordinators
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties, Duty
 from riverlog.node.failed_directories import FailedDirectories, by_topic
-from riverlog.node.first_look import check_is_ours, imported_cluster_id
+from riverlog.node.first_look import check_is_ours, cluster_id_beside, imported_cluster_id
 from riverlog.node.followed_leaders import following_of
 from riverlog.node.listeners import Listeners
 from riverlog.node.live_config import LiveConfig
@@ -289,7 +289,7 @@ class Node:
             for path in self.config.log_dirs:
                 is_first = not opened
                 check_is_ours(self._disk, path, holds_metadata=is_first and self._is_metadata_own)
-                cluster_id = imported_cluster_id(path) if is_first else opened[0].meta.cluster_id
+                cluster_id = self._first_cluster_id() if is_first else opened[0].meta.cluster_id
                 try:
                     opened.append(self._open_directory(path, cluster_id))
                 except StorageError as error:
@@ -302,6 +302,10 @@ class Node:
                 directory.close(clean=False)
             raise
         return opened, unusable
+
+    def _first_cluster_id(self) -> str | None:
+        paths = self.config.log_dirs
+        return imported_cluster_id(paths[0]) or cluster_id_beside(self._disk, paths)
 
     def _open_directory(self, path: str, cluster_id: str | None) -> LogDirectory:
         return LogDirectory.open(
