@@ -19,6 +19,7 @@ from riverlog.model.ids import NodeId
 from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
+from riverlog.testing.simulation.checks.cuts import check_cut
 from riverlog.testing.simulation.checks.holding import Holding, Holdings
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
 from riverlog.testing.simulation.checks.log_files import LogCursor, batches
@@ -104,6 +105,7 @@ class ReplicaObserver(NodeObserver):
         if log.is_online:
             if bounds.log_end < before.log_end:
                 self._note_truncated(view, before, bounds)
+            check_cut(partition, self._node.disk, self._where(view))
             note_log_start(view.ledger, bounds.log_start, log.config)
         role, was = partition.role, view.role
         view.role = role

@@ -161,13 +161,14 @@ class Consumer(SimulatedClient):
                 aborted.add(begun.popleft()[1])
             if header.is_control:
                 aborted.discard(header.producer_id)
-            elif header.is_transactional and header.producer_id not in aborted:
-                self._check_is_committed(index, header)
+            elif header.is_transactional:
+                self._check_fate(index, header, is_aborted=header.producer_id in aborted)
 
-    def _check_is_committed(self, index: int, header: BatchHeader) -> None:
-        fates = [each.fate_of(header) for each in self._ledger.named(self.plan.topic, index)]
-        if True not in fates:
-            at = f"{self.plan.topic}-{index}"
-            raise self.violated(
-                "I4", f"{at}: offset {header.base_offset} was given to a reader of committed records: {fates}"
-            )
+    def _check_fate(self, index: int, header: BatchHeader, *, is_aborted: bool) -> None:
+        ledgers = self._ledger.named(self.plan.topic, index)
+        fates = [each.fate_of(header) for each in ledgers]
+        at = f"{self.plan.topic}-{index}: offset {header.base_offset}"
+        if not is_aborted and True not in fates:
+            raise self.violated("I4", f"{at} was given to a reader of committed records: {fates}")
+        if is_aborted and fates == [True] and not ledgers[0].has_lost:
+            raise self.violated("I14", f"{at} was committed, and is told to be aborted")
