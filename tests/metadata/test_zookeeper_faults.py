@@ -1,6 +1,7 @@
 """The ZooKeeper store when answers are lost, connections cut, sessions ended, servers paused, data gone."""
 
 import asyncio
+import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +20,7 @@ from riverlog.model.metadata_store import (
     Create,
     Operation,
     OutcomeUnknownError,
+    SessionLostError,
     SessionState,
     Set,
     UnreachableError,
@@ -138,6 +140,29 @@ def test_a_session_that_the_ensemble_has_ended_is_followed_by_a_new_one(ensemble
         assert await store.get("/mine") is None
 
     run(ensemble, scenario)
+
+
+def test_a_heartbeat_that_finds_its_session_ended_says_nothing(
+    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(store: ZooKeeperStore, between: Proxies, beside: ZooKeeperStore) -> None:
+        asked = 0
+
+        async def read(path: str) -> None:
+            nonlocal asked
+            asked += 1
+            raise SessionLostError("ended")
+
+        complaints: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        monkeypatch.setattr(store._session, "read", read)
+        await until(lambda: asked > 1)
+        monkeypatch.undo()
+        gc.collect()
+        await asyncio.sleep(0)
+        assert complaints == []
+
+    run(ensemble, scenario, session_s=SHORT_S)
 
 
 def test_a_broker_that_starts_before_zookeeper_waits_and_says_so(

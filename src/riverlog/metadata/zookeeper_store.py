@@ -252,8 +252,8 @@ class ZooKeeperStore:
     async def _ask_for_life(self) -> None:
         try:
             await self._ask(lambda session: session.read(self._path("/")))
-        except NotAnsweredError:
-            return
+        except (NotAnsweredError, SessionLostError):
+            return  # What has become of the session is told by itself.
 
     def _on_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
