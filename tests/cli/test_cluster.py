@@ -13,6 +13,7 @@ import pytest
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_records import brokers_known_to
 from tests.cli.running import EXECUTABLE, CommandLine
+from tests.cli.seen import has_leaderless, is_without, until_all_see
 from tests.processes import END_S, ROOT, START_S
 from tests.waiting import eventually, is_readable
 
@@ -99,10 +100,10 @@ def test_the_lag_of_every_replica_is_told(replicated: Cluster) -> None:
 
 
 def test_what_lacks_replicas_is_told_when_brokers_die(replicated: Cluster) -> None:
-    riverlog = CommandLine(replicated.bootstrap_servers)
     replicated.kill(3)
     riverlog = CommandLine(replicated.bootstrap_servers)
-    eventually(lambda: riverlog("cluster", "status", "-o", "json", code=1).json["under_replicated"] == 3)
+    until_all_see(replicated, is_without("orders", 3))
+    until_all_see(replicated, has_leaderless("alone", 1))
     told = riverlog("cluster", "status", "-o", "json", code=1).json
     assert (told["without_leader"], told["under_min_isr"], told["away"]) == (1, 0, [3])
     states = {(each["topic"], each["state"]) for each in told["lacking"]}
@@ -117,7 +118,8 @@ def test_what_lacks_replicas_is_told_when_brokers_die(replicated: Cluster) -> No
 
     replicated.kill(2)
     riverlog = CommandLine(replicated.bootstrap_servers)
-    eventually(lambda: riverlog("cluster", "status", "-o", "json", code=1).json["under_min_isr"] == 3)
+    until_all_see(replicated, is_without("orders", 2, 3))
+    until_all_see(replicated, has_leaderless("alone", 2))
     status = in_80_columns(riverlog("cluster", "status", code=1).stdout)
     assert "without leader    2\nunder min isr     3\nunder replicated  3\n" in status
     assert status.count("under min ISR") == 3
