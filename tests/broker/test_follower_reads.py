@@ -347,3 +347,22 @@ def test_a_wait_at_a_follower_ends_when_its_watermark_moves(begins: str) -> None
         assert loop.time() == began_s, "it was woken, and did not wait for its time to end"
 
     on_stage(scenario, partition_image(leader=SECOND, epoch=EPOCH - 2) if begins != "new" else FOLLOWING)
+
+
+def test_a_leader_gives_nobody_what_is_not_committed() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.append()
+        for node_id in (SECOND, THIRD):
+            follower = FetchingFollower(scene.broker, node_id)
+            await follower.fetch(at(0))
+            await follower.fetch(at(1, last_epoch=EPOCH), max_wait_ms=0)
+        scene.append()
+        for version in (4, 10, 11, 12, 13, 18):
+            for isolation_level in (0, 1):
+                data = await scene.fetch(0, version=version, rack="", isolation_level=isolation_level)
+                assert (data.high_watermark, data.last_stable_offset) == (1, 1)
+                assert data.records == scene.stored(0, 1)
+                beyond = await scene.fetch(1, version=version, rack="", isolation_level=isolation_level)
+                assert (beyond.error_code, beyond.records) == (NONE, b"")
+
+    on_stage(scenario)
