@@ -193,7 +193,11 @@ def test_nobody_is_sent_to_a_replica_that_is_gone_leaving_silent_or_out_of_sync(
 
         image = image_of(partition_image())
         there = BrokerImage(SECOND, {LISTENER: Address("127.0.0.1", 2)}, "there", BROKER_EPOCH)
-        for broker in (there._replace(is_shutting_down=True), there._replace(endpoints={})):
+        for broker in (
+            there._replace(is_shutting_down=True),
+            there._replace(endpoints={}),
+            there._replace(offline=frozenset({(TOPIC_ID, 0)})),
+        ):
             scene.cluster.show(replace(racked(image), brokers={**racked(image).brokers, SECOND: broker}))
             assert (await scene.fetch(0)).preferred_read_replica == -1
         scene.show(partition_image())

@@ -1,5 +1,7 @@
 """What a leader takes from the fetches of its followers, and from whom it takes nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from riverlog.model.errors import ErrorCode
@@ -13,6 +15,7 @@ from tests.replication.replicated import (
     NOW_MS,
     SECOND,
     THIRD,
+    TOPIC_ID,
     fetched,
     image_of,
     opened,
@@ -118,6 +121,11 @@ def test_the_low_watermark_is_that_of_the_replicas_which_are_alive() -> None:
         brokers = {each: image.brokers[each] for each in (ME, SECOND)}
         cluster.show(type(image)(brokers=brokers, topics=image.topics, topic_names=image.topic_names))
         assert partition.low_watermark == 3
+        cluster.show(image)
+        assert partition.low_watermark == 2
+        failed = image.brokers[THIRD]._replace(offline=frozenset({(TOPIC_ID, 0)}))
+        cluster.show(replace(image, brokers={**image.brokers, THIRD: failed}))
+        assert partition.low_watermark == 3, "its disk has failed"
 
     run_virtually(run)
 

@@ -427,7 +427,13 @@ class Partition(RoleHolder):
         """The lowest log start among the replicas that are alive, as far as the followers have told: what is
         below it is deleted everywhere that counts."""
         standing, in_sync = self._standing, self._in_sync
-        alive = [each for each in in_sync.replicas if in_sync.is_follower(each) and each in standing.brokers]
+        key = self.topic_id, self.topic_partition.partition
+        followers = (each for each in in_sync.replicas if in_sync.is_follower(each))
+        alive = [
+            each
+            for each in followers
+            if (broker := standing.brokers.get(each)) is not None and key not in broker.offline
+        ]
         least = self._followers.least_log_start(alive)
         own = self.log.log_start_offset
         return own if least is None else min(own, least)

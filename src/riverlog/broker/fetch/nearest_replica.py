@@ -37,6 +37,7 @@ class NearestReplica:
             and broker.rack == rack
             and listener_name in broker.endpoints
             and not broker.is_shutting_down
+            and (partition.topic_id, partition.topic_partition.partition) not in broker.offline
         ]
         if not candidates:
             return None

@@ -84,7 +84,8 @@ class FetchReads:
 
     def give_up(self) -> None:
         """The time is over. Who asked a follower for what is there, but not known there to be committed, is
-        told so: the leader may know. Up to now it was worth waiting, as a follower hears of it soon."""
+        told so (KIP-392): the leader may know. Up to now it was worth waiting, as a follower hears of it
+        soon. Apache Kafka answers with nothing, and so keeps clients at a follower that hears no more."""
         for data in self._beyond:
             data.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
             data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
