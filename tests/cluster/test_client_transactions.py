@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -104,23 +105,39 @@ def read_committed(servers: str, ends: list[int]) -> list[Counter[int]]:
     return found
 
 
-def test_nothing_is_lost_doubled_or_left_open_while_each_broker_dies_in_turn() -> None:
+REPLICATED = {
+    "offsets_topic_replication_factor": "3",
+    "transaction_state_log_replication_factor": "3",
+    "transaction_state_log_min_isr": "2",
+}
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_nothing_is_lost_doubled_or_left_open_while_each_broker_dies_in_turn(replicas: int) -> None:
+    """With replicas the others go on without it."""
+
     async def scenario(cluster: NodeCluster) -> None:
-        await make_topics(cluster)
+        await make_topics(cluster, replicas)
         group = name_at(cluster, OFFSETS_TOPIC, 2)
         writer = Writer(cluster.bootstrap_servers, name_at(cluster, TRANSACTIONS_TOPIC, 1), group)
         thread = threading.Thread(target=writer.run)
         thread.start()
+
+        async def go_on() -> None:
+            before = writer.count
+            await cluster.until(lambda: writer.count >= before + 3, "no more transactions")
+
         try:
-            await cluster.until(lambda: writer.count >= 3, "no transaction")
+            await go_on()
             for victim in (1, 2, 3):  # The coordinator, the group's coordinator, and a leader of a partition.
-                before = writer.count
                 # librdkafka looks for its coordinator at the port where it was.
                 cluster[victim].settings["listeners"] = f"PLAINTEXT://{cluster[victim].bootstrap_servers}"
                 await cluster[victim].kill()
                 await cluster.until_all_see(lambda image: victim not in image.brokers)  # noqa: B023
+                if replicas > 1:
+                    await go_on()
                 await cluster[victim].start()
-                await cluster.until(lambda: writer.count >= before + 3, "no more transactions")  # noqa: B023
+                await go_on()
         finally:
             writer.is_stopping = True
             await in_thread(thread.join)
@@ -131,4 +148,4 @@ def test_nothing_is_lost_doubled_or_left_open_while_each_broker_dies_in_turn() -
         assert found == [expected] * 3
         assert writer.aborted
 
-    run(scenario)
+    run(scenario, 3, **(REPLICATED if replicas > 1 else {}))

@@ -56,11 +56,12 @@ TOPIC: Final = "orders"
 _STEP_S: Final = 0.01
 
 
-async def make_topics(cluster: NodeCluster) -> None:
-    """`orders` with one partition on each broker, and the internal topics."""
+async def make_topics(cluster: NodeCluster, replicas: int = 1) -> None:
+    """`orders` with one partition that each broker leads, and the internal topics."""
+    numbers = [broker.node_id for broker in cluster.alive]
     assignments = [
-        CreatableReplicaAssignment(partition_index=at, broker_ids=[broker.node_id])
-        for at, broker in enumerate(cluster.alive)
+        CreatableReplicaAssignment(partition_index=at, broker_ids=(numbers[at:] + numbers[:at])[:replicas])
+        for at in range(len(numbers))
     ]
     topic = CreatableTopic(name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=assignments)
     made = await cluster.controller.ask(

@@ -95,7 +95,7 @@ def test_each_row_is_there_once_whoever_is_killed(spark: SparkSession, tmp_path:
         try:
             send(1)
             eventually(lambda: is_through(query), "the query does not begin", _PATIENCE_S)
-            for find in (coordinator, leader, controller):
+            for find in 2 * (coordinator, leader, controller):
                 victim = find(cluster)
                 send(1)
                 cluster.kill(victim)
