@@ -58,7 +58,7 @@ _STEP_S: Final = 0.01
 
 async def make_topics(cluster: NodeCluster, replicas: int = 1) -> None:
     """`orders` with one partition that each broker leads, and the internal topics."""
-    numbers = [broker.node_id for broker in cluster.alive]
+    numbers: list[int] = [broker.node_id for broker in cluster.alive]
     assignments = [
         CreatableReplicaAssignment(partition_index=at, broker_ids=(numbers[at:] + numbers[:at])[:replicas])
         for at in range(len(numbers))
