@@ -129,10 +129,14 @@ def image(topics: dict[str, int], *, leader: int = NODE, epoch: int = 0, ids: in
 class Cluster:
     """The replicas of one node, following images."""
 
-    def __init__(self, logs: Logs | None = None, executor: Executor | None = None) -> None:
+    def __init__(
+        self, logs: Logs | None = None, executor: Executor | None = None, *, is_alone: bool = True
+    ) -> None:
         self.logs = logs or Logs()
         self.flusher = Flusher(asyncio.get_running_loop(), executor=executor or ThreadPoolExecutor(2))
-        self.replicas = ReplicaSet(NODE, self.logs, self.flusher, lambda image, topic: self.logs.config)
+        self.replicas = ReplicaSet(
+            NODE, self.logs, self.flusher, lambda image, topic: self.logs.config, is_alone=is_alone
+        )
         self.image = ClusterImage()
         self._followers: list[Callable[[ImageDelta], None]] = [self.replicas.apply]
 

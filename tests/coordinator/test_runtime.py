@@ -26,7 +26,7 @@ from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
 from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Offline
-from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, image, read_now, run_virtually
+from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now, run_virtually
 from tests.coordinator.hosting import LoopClock as Clock
 
 TOPIC = "__words"
@@ -400,6 +400,61 @@ def test_a_shard_goes_with_its_topic() -> None:
         assert runtime.partition_count == 0
         cluster.show(image({TOPIC: 1}, ids=2))
         assert known(runtime) == {}
+
+    run_virtually(run)
+
+
+def test_that_decisions_cannot_be_written_is_said_once_until_they_can(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=200)))
+        runtime = make_runtime(cluster)
+        cluster.show(image({TOPIC: 1}))
+        for said in (1, 1, 1):
+            assert await learn(runtime, word("a", "y" * 300)) is ErrorCode.UNKNOWN_SERVER_ERROR
+            assert caplog.text.count("MESSAGE_TOO_LARGE") == said
+        assert await learn(runtime, word("b")) == "learned"
+        assert await learn(runtime, word("a", "y" * 300)) is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert caplog.text.count("MESSAGE_TOO_LARGE") == 2
+
+    run_virtually(run)
+
+
+def test_a_shard_is_loaded_when_the_node_hears_of_its_registration_after_its_election() -> None:
+    """It leads only then; what the shard has to do by itself does not wait for a request."""
+
+    async def run() -> None:
+        logs = Logs()
+        first = Cluster(logs)
+        runtime = make_runtime(first)
+        first.show(image({TOPIC: 1}))
+        learn(runtime, word("a"))
+        await runtime.close()
+        cluster = Cluster(logs, is_alone=False)
+        shards: list[Words] = []
+
+        def made() -> Words:
+            shards.append(Words())
+            return shards[-1]
+
+        again: Runtime = CoordinatorRuntime(TOPIC, cluster.replicas, made, clock=Clock(), read=read_now)
+        cluster.follow(again.apply)
+        await again.load_all()
+        shown = image({TOPIC: 1}, epoch=3)
+        [state] = shown.topics[TOPIC].partitions
+        topic = shown.topics[TOPIC]._replace(partitions=(state._replace(leader_broker_epoch=7),))
+        elected = replace(shown, topics={TOPIC: topic}, brokers={})
+        cluster.show(elected)
+        await asyncio.sleep(1)
+        assert known(again) is ErrorCode.NOT_COORDINATOR
+        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=7)}))
+        await asyncio.sleep(1)
+        assert [shard.known for shard in shards] == [{"a": "x"}]
+        assert shards[0].rung, "its timers run"
+        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=8)}))
+        assert known(again) is ErrorCode.NOT_COORDINATOR
+        await again.close()
 
     run_virtually(run)
 

@@ -158,24 +158,24 @@ class CoordinatorRuntime(Generic[S]):
         self._partitions = 0 if topic is None else len(topic.partitions)
         node_id = self._replicas.node_id
         self.leads_all = topic is None or all(each.leader == node_id for each in topic.partitions)
-        for change in delta.partitions.get(self.topic, ()):
-            hosted = self._hosted.get(change.partition)
-            if hosted is not None and not hosted.is_leader:
-                self._let_go(change.partition)
-            load = self._loading.get(change.partition)
-            if load is not None and not load.hosted.is_leader:
-                self._give_up_load(change.partition)
+        for index in [index for index, hosted in self._hosted.items() if not hosted.is_leader]:
+            self._let_go(index)
+        for index in [index for index, load in self._loading.items() if not load.hosted.is_leader]:
+            self._give_up_load(index)
         if self._has_started and (gained := self._gained(delta)):
             task = asyncio.create_task(self._load_each(gained), name=f"take over {self.topic}")
             self._taking_over.add(task)
             task.add_done_callback(self._taking_over.discard)
 
     def _gained(self, delta: ImageDelta) -> list[int]:
-        """The partitions that this node leads since this image, or under another epoch than before."""
+        """The partitions that this node leads since this image, or under another epoch than before; all that
+        it leads when it is registered since, which it has to be to lead what it was elected for."""
         node_id = self._replicas.node_id
-        created = delta.created.get(self.topic)
-        if created is not None:
-            return [index for index, image in enumerate(created.partitions) if image.leader == node_id]
+        topic = delta.created.get(self.topic)
+        if delta.old.brokers.get(node_id) != delta.new.brokers.get(node_id):
+            topic = delta.new.topics.get(self.topic)
+        if topic is not None:
+            return [index for index, image in enumerate(topic.partitions) if image.leader == node_id]
         return [
             index
             for index, before, after in delta.partitions.get(self.topic, ())

@@ -89,6 +89,8 @@ class ShardRuntime(Generic[S]):
         self._parked: dict[Token[Any], ShardAnswer[Any]] = {}
         self._set_keys: set[TimerKey] = set()
         self._is_closed = False
+        self._refused: ErrorCode | None = None
+        """Why the last decision could not be written."""
 
     @property
     def is_leader(self) -> bool:
@@ -233,11 +235,16 @@ class ShardRuntime(Generic[S]):
             memoryview(bytearray(batch)), now_ms, for_all_replicas=True, origin=AppendOrigin.COORDINATOR
         )
         if isinstance(outcome, AppendRefused):
-            _logger.warning(
-                "%s: a decision could not be written: %s", self.partition.topic_partition, outcome.error.name
-            )
+            self._report_refused(outcome.error)
             return error_for_client(outcome.error)
+        self._refused = None
         return outcome
+
+    def _report_refused(self, error: ErrorCode) -> None:
+        """Once for each reason, not for each of the requests that come again and again."""
+        if error is not self._refused:
+            self._refused = error
+            _logger.warning("%s: decisions cannot be written: %s", self.partition.topic_partition, error.name)
 
     def _when_committed(self, then: Callable[[ErrorCode | None], None], *, has_written: bool) -> None:
         """Now, if the whole log is committed already; otherwise when it is, or will not be in time.
