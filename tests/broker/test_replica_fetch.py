@@ -247,10 +247,11 @@ def test_a_new_epoch_ends_the_wait_of_those_who_fetch_under_the_old_one() -> Non
         scene.cluster.show(image_of(partition_image(epoch=6)))
         [data] = scene.second.take(await waiting)
         assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        await scene.second.fetch(at(0, epoch=6))
         waiting = scene.second.begin()
         scene.cluster.show(image_of(partition_image(epoch=7, leader=THIRD)))
         [data] = scene.second.take(await waiting)
-        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
     on_stage(scenario)
 

@@ -57,8 +57,8 @@ class RoleHolder:
         match self._role:
             case Leader(epoch=epoch):
                 return _epoch_refusal(claimed_epoch, epoch)
-            case Follower():
-                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            case Follower(epoch=epoch):
+                return _epoch_refusal(claimed_epoch, epoch) or ErrorCode.NOT_LEADER_OR_FOLLOWER
             case Offline(error=error):
                 return error
             case other:
@@ -71,6 +71,11 @@ class RoleHolder:
         if isinstance(role, Follower) and role.leader is not None:
             return _epoch_refusal(claimed_epoch, role.epoch)
         return self.refusal(claimed_epoch)
+
+    def copy_refusal(self, claimed_epoch: int | None = None) -> ErrorCode | None:
+        """Why this node does not tell of its copy of the partition, be it the leader's or not."""
+        role = self._role
+        return role.error if isinstance(role, Offline) else _epoch_refusal(claimed_epoch, role.epoch)
 
 
 def _epoch_refusal(claimed_epoch: int | None, epoch: LeaderEpoch) -> ErrorCode | None:

@@ -236,7 +236,8 @@ class FetchHandler:
     ) -> FetchResponse:
         response = self._made(reads, request, session, context.version)
         if self._hints is not None and reads.must_answer and context.version >= FETCH_HINTS_SINCE:
-            self._hints.on_fetch(response, context.listener_name)
+            is_for_client = request.replica_state.replica_id < 0
+            self._hints.on_fetch(response, context.listener_name, with_addresses=is_for_client)
         return response
 
     def _made(

@@ -295,9 +295,11 @@ def divergence(
 
 
 def unreadable(wanted: Wanted, error: ErrorCode) -> PartitionData:
-    """Of a partition that was not even looked at; Kafka sends an empty list there, and null otherwise."""
+    """Of a partition that was not even looked at. Kafka sends an empty list there, and null otherwise; also
+    of one that it knows and has no replica of."""
     data = _error(wanted, error)
-    data.aborted_transactions = []
+    if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        data.aborted_transactions = []
     return data
 
 

@@ -1,4 +1,5 @@
-"""DescribeProducers 0: the producers that partitions of this node know, and their open transactions."""
+"""DescribeProducers 0: the producers that replicas of this node know, leaders or not, and their open
+transactions."""
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
@@ -41,7 +42,7 @@ class DescribeProducersHandler:
 
     def _describe(self, topic: str, index: int) -> PartitionResponse:
         partition = self._replicas.look(topic, index)
-        error = partition if isinstance(partition, ErrorCode) else partition.refusal()
+        error = partition if isinstance(partition, ErrorCode) else partition.copy_refusal()
         if error is not None or isinstance(partition, ErrorCode):
             message = None if topic in self._follower.image.topics else f"there is no topic {topic}"
             return PartitionResponse(

@@ -118,10 +118,10 @@ def _described(
     for index in indexes:
         yield None
         partition = topic.partitions[index]
-        error, leader_id, replicas, isr, offline = view.partition(topic, index, _NEWEST_METADATA)
+        # A partition without a leader is no error here, in Apache Kafka either: all there is to know is told.
+        _, leader_id, replicas, isr, offline = view.partition(topic, index, _NEWEST_METADATA)
         answer.partitions.append(
             DescribeTopicPartitionsResponsePartition(
-                error_code=error,
                 partition_index=index,
                 leader_id=leader_id,
                 leader_epoch=partition.leader_epoch,

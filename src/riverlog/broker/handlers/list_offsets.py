@@ -51,6 +51,8 @@ _NOT_YET: Final = ErrorCode.OFFSET_NOT_AVAILABLE
 _NOT_YET_SINCE: Final = 5
 _NEVER: Final = 1 << 15
 _NO_EPOCH: Final = -1
+_DEBUGGING: Final = -2
+"""The replica id of who wants to know of this broker's copy, be it the leader's or not."""
 _READ_COMMITTED: Final = 1
 _ISOLATION_LEVELS: Final = (0, _READ_COMMITTED)
 
@@ -115,7 +117,8 @@ class ListOffsetsHandler:
         if not isinstance(partition, RoleHolder):
             return _error(index, partition)
         epoch = None if wanted.current_leader_epoch == _NO_EPOCH else wanted.current_leader_epoch
-        refusal = partition.refusal(epoch)
+        is_of_copy = request.replica_id == _DEBUGGING
+        refusal = partition.copy_refusal(epoch) if is_of_copy else partition.refusal(epoch)
         if refusal is None and request.isolation_level not in _ISOLATION_LEVELS:
             refusal = ErrorCode.UNKNOWN_SERVER_ERROR
         if refusal is not None:

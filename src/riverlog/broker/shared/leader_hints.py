@@ -42,8 +42,11 @@ class LeaderHints:
             for broker, address in self._reachable(leaders, listener_name)
         ]
 
-    def on_fetch(self, response: fetch.FetchResponse, listener_name: str) -> None:
-        """Complete a reply with what it lacks."""
+    def on_fetch(
+        self, response: fetch.FetchResponse, listener_name: str, *, with_addresses: bool = True
+    ) -> None:
+        """Complete a reply with what it lacks; without addresses for one that claims to be a broker and knows
+        where the others are."""
         leaders: set[int] = set()
         for topic in response.responses:
             for data in topic.partitions:
@@ -51,6 +54,8 @@ class LeaderHints:
                     leader_id, epoch = self._leader(topic.topic, topic.topic_id, data.partition_index)
                     data.current_leader = fetch.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
                     leaders.add(leader_id)
+        if not with_addresses:
+            return
         response.node_endpoints = [
             fetch.NodeEndpoint(node_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack)
             for broker, address in self._reachable(leaders, listener_name)
