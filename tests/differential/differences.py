@@ -13,7 +13,7 @@ Four kinds of row:
 * ``BORN``: a number or path that the run or the machine gives. Its presence is compared.
 * ``DIFFERS``: we answer otherwise on purpose. The reason says why. It excuses all that stands below its
   path. A value that would change with every recording is hidden in it. A row may be for one value of
-  Kafka's only.
+  Kafka's only, or for one sequence.
 
 A path that ends in ``{append time}`` covers a time only when it was set by the broker's clock.
 """
@@ -42,6 +42,8 @@ class Difference:
     variable: str = ""
     hidden: bool = False
     when_kafka_says: str | None = None
+    only_in: str | None = None
+    """The sequence in which it counts; None for all of them."""
 
     def covers(self, version: int) -> bool:
         return self.first_version <= version <= self.last_version
@@ -68,9 +70,17 @@ def _differs(
     reason: str,
     hidden: bool = False,
     when_kafka_says: str | None = None,
+    only_in: str | None = None,
 ) -> Difference:
     return Difference(
-        api, *versions, path, Kind.DIFFERS, reason, hidden=hidden, when_kafka_says=when_kafka_says
+        api,
+        *versions,
+        path,
+        Kind.DIFFERS,
+        reason,
+        hidden=hidden,
+        when_kafka_says=when_kafka_says,
+        only_in=only_in,
     )
 
 
@@ -288,3 +298,51 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Fetch", (4, 18), "responses.partitions.aborted_transactions.producer_id", "producer", ALLOTTED
     ),
 )
+
+KRAFT_CONTROLLER = (
+    "any broker, drawn at random for each reply: Kafka's controllers are not for clients to know"
+)
+
+NOT_OUR_FOLLOWER = (
+    "our followers tell their broker's registration and the leader's epoch (Fetch 15 and newer), and whoever"
+    " does not is no follower; they are told what they need, not the last stable offset or the leader"
+)
+ALONE = "the only replica is away"
+ISR_STAYS = "the last in the ISR stays in it when it dies; KRaft makes it an eligible leader replica instead"
+NOT_REGISTERED = (
+    "a broker that is away has no registration here, as with ZooKeeper: it has no address to tell, and gets"
+    " no replicas of new topics"
+)
+NO_FOLLOWER_READS = "followers do not serve consumers yet (KIP-392)"
+
+OF_BROKERS: tuple[Difference, ...] = (
+    *(row for row in DIFFERENCES if row.kind in (Kind.CAPTURED, Kind.TEXT, Kind.BORN)),
+    _born("Metadata", (1, 13), "controller_id", KRAFT_CONTROLLER),
+    _born("DescribeCluster", (0, 2), "controller_id", KRAFT_CONTROLLER),
+    _captured("Produce", (10, 13), "node_endpoints.port", "port", ADDRESS),
+    _captured("Fetch", (16, 18), "node_endpoints.port", "port", ADDRESS),
+    *(_differs("CreateTopics", (5, 7), f"topics.configs{{{key}}}", OURS) for key in OUR_TOPIC_KEYS),
+    *(
+        _differs("Fetch", (4, 18), "responses.partitions", NOT_OUR_FOLLOWER, only_in=f"as a replica, {epoch}")
+        for epoch in (
+            "without an epoch of the leader",
+            "with an epoch of the leader",
+            "with a later epoch of the leader",
+        )
+    ),
+    _differs("Metadata", (1, 13), "topics.partitions.isr_nodes", ISR_STAYS, only_in=ALONE),
+    _differs("DescribeTopicPartitions", (0, 0), "topics.partitions.isr_nodes", ISR_STAYS, only_in=ALONE),
+    _differs(
+        "DescribeTopicPartitions",
+        (0, 0),
+        "topics.partitions.eligible_leader_replicas",
+        ISR_STAYS,
+        only_in=ALONE,
+    ),
+    _differs("DescribeTopicPartitions", (0, 0), "topics.partitions.last_known_elr", ISR_STAYS, only_in=ALONE),
+    _differs("DescribeCluster", (2, 2), "brokers", NOT_REGISTERED, only_in=ALONE),
+    _differs("CreateTopics", (7, 7), "topics", NOT_REGISTERED, only_in=ALONE),
+    _differs("Fetch", (11, 18), "responses", NO_FOLLOWER_READS, only_in="from a follower"),
+    _differs("Fetch", (16, 18), "node_endpoints", NO_FOLLOWER_READS, only_in="from a follower"),
+)
+"""Of what is asked of several brokers. Only the rows of its own must be needed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.differential import batches
@@ -52,6 +52,10 @@ UNORDERED = {
     ("ListOffsets", "topics"): "name",
     ("ListOffsets", "topics.partitions"): "partition_index",
     ("Metadata", "topics"): "name",
+    ("Metadata", "brokers"): "node_id",
+    ("DescribeCluster", "brokers"): "node_id",
+    ("Produce", "node_endpoints"): "node_id",
+    ("Fetch", "node_endpoints"): "node_id",
     ("OffsetCommit", "topics"): "name",
     ("OffsetDelete", "topics"): "name",
     ("OffsetDelete", "topics.partitions"): "partition_index",
@@ -69,6 +73,9 @@ UNORDERED = {
 Fetch is among them for the partitions that fail, which Kafka puts before or after the others by version.
 """
 
+SETS = frozenset({"isr_nodes", "offline_replicas", "eligible_leader_replicas", "last_known_elr"})
+"""Lists of brokers in no order, whatever the reply."""
+
 _ABSENT: dict[str, tuple[Json, ...]] = {"session": (0,), "producer": (-1,), "port": (-1,)}
 _RUN_WIDE = ("cluster_id", "log_dir", "port")
 
@@ -76,21 +83,29 @@ _RUN_WIDE = ("cluster_id", "log_dir", "port")
 class Normaliser:
     """Holds the variables of one broker's run and counts which rows were of use."""
 
-    def __init__(self, differences: Iterable[Difference], port: int) -> None:
+    def __init__(self, differences: Iterable[Difference], port: int | Mapping[int, int]) -> None:
+        """`port` is that of the one broker, or those of several by their numbers."""
         self._rows: dict[tuple[str, str], list[Difference]] = {}
         for row in differences:
             self._rows.setdefault((row.api, row.path), []).append(row)
-        self.variables: dict[str, Json] = {"port": port}
+        ports = (
+            {"port": port} if isinstance(port, int) else {f"port:{key}": value for key, value in port.items()}
+        )
+        self.variables: dict[str, Json] = ports
         self.used: Counter[Difference] = Counter()
+        self._script = ""
 
-    def begin_script(self) -> None:
+    def begin_script(self, name: str) -> None:
+        self._script = name
         self.variables = {
             name: value for name, value in self.variables.items() if name.partition(":")[0] in _RUN_WIDE
         }
 
     def row(self, api: str, version: int, path: str) -> Difference | None:
         rows = self._rows.get((api, path), ())
-        return next((row for row in rows if row.covers(version)), None)
+        return next(
+            (row for row in rows if row.covers(version) and row.only_in in (None, self._script)), None
+        )
 
     def normalise(self, api: str, version: int, reply: Json, sent_text: str) -> Json:
         if api == "Fetch":
@@ -125,6 +140,8 @@ class _Walk:
         match value:
             case dict():
                 return self._fields(value, keyed, path)
+            case list() if path.rpartition(".")[2] in SETS:
+                return sorted(value)
             case list() if (self._api, path) in UNORDERED:
                 key = UNORDERED[self._api, path]
                 shown = [self._fields(entry, f"{keyed}{{{entry.get(key)}}}", path) for entry in value]

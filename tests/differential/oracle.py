@@ -28,7 +28,7 @@ def oracle_command() -> str:
 def running(config: dict[str, str]) -> Iterator[tuple[str, int]]:
     """The address of a fresh broker, which is gone with the block."""
     with tempfile.TemporaryDirectory(prefix="riverlog-oracle-") as directory:
-        port = _free_pair()
+        port = free_pair()
         pairs = [f"{key}={value}" for key, value in config.items()]
         command = [oracle_command(), "serve", str(port), directory, *pairs]
         log = pathlib.Path(directory, "oracle.log")
@@ -37,14 +37,14 @@ def running(config: dict[str, str]) -> Iterator[tuple[str, int]]:
                 command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
             try:
-                _wait_until_ready(port, process, log)
+                wait_until_ready(port, process, log)
                 yield "127.0.0.1", port
             finally:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
 
-def _free_pair() -> int:
+def free_pair() -> int:
     """A port that is free together with the one after it: the oracle uses both."""
     for _ in range(100):
         with socket.socket() as first, socket.socket() as second:
@@ -56,7 +56,7 @@ def _free_pair() -> int:
     raise OSError("no two neighbouring free ports on 127.0.0.1")
 
 
-def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: pathlib.Path) -> None:
+def wait_until_ready(port: int, process: subprocess.Popen[bytes], log: pathlib.Path) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -11,13 +11,13 @@ import contextlib
 import struct
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from tests.differential import batches, codec
 from tests.differential.connection import Connection, ConnectionClosedError, NoAnswerError
 from tests.differential.normalise import Normaliser
 from tests.differential.settings import CLUSTER_DEFAULTS
-from tests.differential.steps import Call, Collect, Frame, Later, Script, Step, Together
+from tests.differential.steps import Call, Collect, Control, Frame, Later, Script, Step, Together
 
 Json = Any
 
@@ -30,11 +30,30 @@ class UnboundVariableError(Exception):
     """A request needs a value that no earlier reply has given."""
 
 
-class Player:
-    """One broker under test; each script gets connections and variables of its own."""
+class Brokers(Protocol):
+    """Several brokers under test. A connection is named after the broker to which it goes, "2" or "2 b"."""
 
-    def __init__(self, host: str, port: int, normaliser: Normaliser, patience_s: float = PATIENCE_S) -> None:
+    @property
+    def addresses(self) -> Mapping[int, tuple[str, int]]: ...
+
+    def stop(self, broker: int) -> None: ...
+
+    def start(self, broker: int) -> None: ...
+
+
+class Player:
+    """One broker under test, or several; each script gets connections and variables of its own."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        normaliser: Normaliser,
+        patience_s: float = PATIENCE_S,
+        brokers: Brokers | None = None,
+    ) -> None:
         self._host, self._port = host, port
+        self._brokers = brokers
         self._normaliser = normaliser
         self._patience_s = patience_s
         self._connections: dict[str, Connection] = {}
@@ -56,7 +75,7 @@ class Player:
         self.play(Script("warm-up", "", [allotted, Call("IncrementalAlterConfigs", 1, defaults)]))
 
     def play(self, script: Script) -> list[Json]:
-        self._normaliser.begin_script()
+        self._normaliser.begin_script(script.name)
         self._sent_text = ""
         try:
             return [self._exchange(step) for step in script.steps]
@@ -77,6 +96,9 @@ class Player:
                 return {"send": step.to_json()}
             case Collect(label):
                 return {"send": step.to_json()} | self._collect(label)
+            case Control(verb, broker):
+                self._control(verb, broker)
+                return {"send": step.to_json()}
             case Call(until=None) | Frame():
                 return {"send": step.to_json()} | self._pipelined((step,))[0]
             case Call():
@@ -87,7 +109,7 @@ class Player:
         while True:
             outcome = self._pipelined((call,))[0]
             assert call.until is not None
-            if all(_at(outcome.get("reply"), path) == value for path, value in call.until.items()):
+            if all(at(outcome.get("reply"), path) == value for path, value in call.until.items()):
                 return outcome
             if time.monotonic() > deadline:
                 return outcome
@@ -156,8 +178,17 @@ class Player:
 
     def _connection(self, name: str) -> Connection:
         if name not in self._connections:
-            self._connections[name] = Connection(self._host, self._port, self._patience_s)
+            address = (self._host, self._port)
+            if self._brokers is not None and name[0].isdigit():
+                address = self._brokers.addresses[int(name[0])]
+            self._connections[name] = Connection(*address, self._patience_s)
         return self._connections[name]
+
+    def _control(self, verb: str, broker: int) -> None:
+        assert self._brokers is not None
+        for name in [name for name in self._connections if name[0] == str(broker)]:
+            self._drop(name)
+        (self._brokers.stop if verb == "stop" else self._brokers.start)(broker)
 
     def _drop(self, name: str) -> None:
         self._connections.pop(name).close()
@@ -210,7 +241,8 @@ def _edited(payload: bytes, edit: Mapping[str, Json]) -> bytes:
             raise ValueError(edit)
 
 
-def _at(value: Json, path: str) -> Json:
+def at(value: Json, path: str) -> Json:
+    """What stands at a path of names and list positions, None if nothing does."""
     for part in path.split("."):
         try:
             value = value[int(part)] if part.isdigit() else value[part]

@@ -9,28 +9,30 @@ from typing import Any
 Json = Any
 
 DIRECTORY = pathlib.Path(__file__).parent / "recordings"
+OF_BROKERS = DIRECTORY / "brokers"
+"""Of the sequences for several brokers."""
 WIDTH = 150
 
 
-def save(api: str, sequences: dict[str, list[Json]]) -> None:
-    DIRECTORY.mkdir(exist_ok=True)
-    path = DIRECTORY / f"{_file_name(api)}.json"
+def save(api: str, sequences: dict[str, list[Json]], directory: pathlib.Path = DIRECTORY) -> None:
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{_file_name(api)}.json"
     path.write_text(pretty({"api": api, "sequences": sequences}) + "\n")
 
 
-def load() -> dict[str, list[Json]]:
+def load(directory: pathlib.Path = DIRECTORY) -> dict[str, list[Json]]:
     """Every recorded sequence by its id, ``API/name``."""
     found: dict[str, list[Json]] = {}
-    for path in sorted(DIRECTORY.glob("*.json")):
+    for path in sorted(directory.glob("*.json")):
         content = json.loads(path.read_text())
         for name, exchanges in content["sequences"].items():
             found[f"{content['api']}/{name}"] = exchanges
     return found
 
 
-def remove_others(apis: set[str]) -> None:
+def remove_others(apis: set[str], directory: pathlib.Path = DIRECTORY) -> None:
     kept = {f"{_file_name(api)}.json" for api in apis}
-    for path in DIRECTORY.glob("*.json"):
+    for path in directory.glob("*.json"):
         if path.name not in kept:
             path.unlink()
 

@@ -2,8 +2,8 @@
 
 A sequence is a list of steps on one or more connections. ``Call`` is a request by its fields; ``Frame`` is
 bytes; ``Together`` sends several in one write before it reads any reply; ``Later``/``Collect`` leave a
-request waiting while others are answered. Each is a value that turns into JSON and nothing else, so that
-a recording can hold the request beside the reply.
+request waiting while others are answered; ``Control`` stops and starts one of several brokers. Each is a
+value that turns into JSON and nothing else, so that a recording can hold the request beside the reply.
 
 Values that are born in the run are named, not written: ``var("topic_id:orders")`` is whatever id the
 broker under test gave to the topic ``orders``.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tests.differential import codec
 
@@ -104,7 +104,18 @@ class Collect:
         return {"collect": self.label}
 
 
-Step = Call | Frame | Together | Later | Collect
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A broker of several is stopped, which hands over what it leads, or started."""
+
+    verb: Literal["stop", "start"]
+    broker: int
+
+    def to_json(self) -> Json:
+        return {self.verb: self.broker}
+
+
+Step = Call | Frame | Together | Later | Collect | Control
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""What differs with several brokers: the same questions to three of Apache Kafka's and to three of ours."""
