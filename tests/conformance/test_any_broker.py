@@ -1,4 +1,5 @@
-"""Real clients that know only a broker of three which is not the controller: they do what they always do."""
+"""Real clients that know only a broker of three which is not the controller do what they always do, with
+topics of three replicas."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -48,7 +49,7 @@ def other(cluster: Cluster) -> str:
 def topic(other: str) -> str:
     name = f"any-{uuid4().hex[:12]}"
     admin = AdminClient({"bootstrap.servers": other})
-    admin.create_topics([NewTopic(name, _PARTITIONS, 1)])[name].result(20)
+    admin.create_topics([NewTopic(name, _PARTITIONS, 3)])[name].result(20)
     eventually(lambda: name in admin.list_topics(timeout=20).topics)
     return name
 
