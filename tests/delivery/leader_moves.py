@@ -79,7 +79,7 @@ class Mover:
     def __init__(self, cluster: Cluster, partitions: int, dice: random.Random, outcome: Outcome) -> None:
         self._cluster, self._partitions, self._dice, self._outcome = cluster, partitions, dice, outcome
         self._bootstrap = tuple(address_of(each) for each in cluster.bootstrap_servers.split(","))
-        self._leaders = self._settled()
+        self._leaders = self.settle()
 
     def turn(self) -> None:
         """One broker goes and comes, then the leaders go back to where they belong."""
@@ -98,10 +98,10 @@ class Mover:
         self._count()
 
     def _count(self) -> None:
-        before, self._leaders = self._leaders, self._settled()
+        before, self._leaders = self._leaders, self.settle()
         self._outcome.moves += sum(before[index] != leader for index, leader in self._leaders.items())
 
-    def _settled(self) -> dict[int, int]:
+    def settle(self) -> dict[int, int]:
         """The leaders, once every partition has one and all replicas in sync."""
         found: dict[int, int] = {}
         request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
@@ -183,7 +183,7 @@ def written_while_leaders_move(
                 mover.turn()
         finally:
             writer.end()
-        check(writer.written, _stored(cluster.bootstrap_servers, partitions), outcome)
+        check(writer.written, stored(cluster.bootstrap_servers, partitions), outcome)
     return outcome
 
 
@@ -200,23 +200,24 @@ def check(written: Written, stored: dict[int, list[int]], outcome: Outcome) -> N
         outcome.reordered += [(partition, after) for before, after in pairwise(firsts) if after < before]
 
 
-def _stored(servers: str, partitions: int) -> dict[int, list[int]]:
+def stored(servers: str, partitions: int) -> dict[int, list[int]]:
+    """The numbers of each partition, as its log has them."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "check", "enable.auto.commit": False})
     places = [TopicPartition(TOPIC, index, 0) for index in range(partitions)]
     left = {each.partition: consumer.get_watermark_offsets(each, timeout=WAIT_S)[1] for each in places}
     consumer.assign(places)
-    stored: dict[int, list[int]] = {index: [] for index in range(partitions)}
+    found: dict[int, list[int]] = {index: [] for index in range(partitions)}
     deadline = time.monotonic() + WAIT_S
-    while any(len(stored[index]) < end for index, end in left.items()):
+    while any(len(found[index]) < end for index, end in left.items()):
         assert time.monotonic() < deadline, f"not all could be read: {left}"
         for message in consumer.consume(1000, timeout=0.5):
             assert message.error() is None, message.error()
             partition, value = message.partition(), message.value()
             assert partition is not None
             assert value is not None
-            stored[partition].append(int(value))
+            found[partition].append(int(value))
     consumer.close()
-    return stored
+    return found
 
 
 def main() -> int:
