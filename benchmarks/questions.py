@@ -1,8 +1,12 @@
 """100,000 partitions that every tool asks about: what a question costs, and how long others wait meanwhile.
 
-A bystander produces synchronously, one record after the other, while the questions come; its longest wait is
-the longest turn of the broker's event loop. It is also stopped with SIGTERM, killed and started.
-`python -m benchmarks.questions 20000` takes another number of partitions than 100,000.
+A bystander produces synchronously, one record after the other, while the questions come; on a machine that
+has nothing else to do, its longest wait is the longest turn of the broker's event loop. On a busy one the
+turns are measured in processor time (`loop_turns`). It is also stopped with SIGTERM, killed and started.
+
+`python -m benchmarks.questions 20000` takes another number of partitions than 100,000; with `turns` behind it
+only turns are measured. `python -m benchmarks.questions 2000 kafka HOST:PORT` asks an Apache Kafka that runs
+there the same, as far as it bears so many partitions.
 """
 
 import signal
@@ -19,7 +23,10 @@ from typing import NamedTuple
 from benchmarks import load
 from benchmarks.asking import ask
 from benchmarks.figures import Aim, Figure, show
+from benchmarks.loop_turns import TurnMeter
 from benchmarks.servers import Server, riverlog
+from riverlog.node.event_loop import collect_rarely
+from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from riverlog.wire.messages.describe_groups import DescribeGroupsRequest
@@ -92,22 +99,55 @@ def _ends(when: str, directory: Path, broker: Server, partitions: int) -> list[F
     ]
 
 
-def _make_topics(broker: Server, partitions: int) -> None:
+def longest_turns(partitions: int) -> list[Figure]:
+    """No answer may hold the loop for more than 5 ms."""
+    with tempfile.TemporaryDirectory() as directory, Broker(data_dir=directory) as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        served = Address((host, int(port)))
+        _make_topics(served, partitions)
+        _write_some(served, partitions)
+        _make_groups(served)
+        meter = TurnMeter(broker)
+        collect_rarely()  # As `riverlog serve` does.
+        return [
+            Figure(
+                f"{question.name}: longest turn of the loop",
+                meter.longest_ms(lambda frames=question.frames: _ask_all(served, frames)),  # type: ignore[misc]
+                "CPU-ms",
+                aim=Aim(5.0),
+            )
+            for question in _questions(partitions)
+        ]
+
+
+class Address(NamedTuple):
+    address: tuple[str, int]
+
+
+Served = Server | Address
+
+
+def _ask_all(served: Served, frames: list[bytes]) -> None:
+    with load.connect(served.address) as client:
+        for frame in frames:
+            load.exchange(client, frame, 1)
+
+
+def _make_topics(broker: Served, partitions: int) -> None:
     with load.connect(broker.address) as client:
         for name in _topics(partitions):
             load.call(client, load.Frames(name).create(partitions=TOPIC_PARTITIONS))
 
 
-def _write_some(broker: Server, partitions: int) -> None:
+def _write_some(broker: Served, partitions: int) -> None:
+    topics = _topics(partitions)
     with load.connect(broker.address) as client:
         for number in range(WRITTEN):
-            topic = _topics(partitions)[number % (partitions // TOPIC_PARTITIONS)]
-            load.call(
-                client, load.Frames(topic).produce(1, 100, partition=number // TOPIC_PARTITIONS + number % 7)
-            )
+            topic, index = topics[number % len(topics)], number // len(topics)
+            load.call(client, load.Frames(topic).produce(1, 100, partition=index))
 
 
-def _make_groups(broker: Server) -> None:
+def _make_groups(broker: Served) -> None:
     with load.connect(broker.address) as client:
         load.call(client, load.Frames("bystander").create(partitions=1))
         ask(client, ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="any"))
@@ -121,21 +161,27 @@ def _make_groups(broker: Server) -> None:
 
 def _cpu_of(broker: Server, frames: list[bytes]) -> float:
     before = broker.cpu_s
-    with load.connect(broker.address) as client:
-        for frame in frames:
-            load.exchange(client, frame, 1)
+    _ask_all(broker, frames)
     return broker.cpu_s - before
 
 
-def _beside_a_producer(broker: Server, question: Question) -> list[Figure]:
+def kafka(address: Address, partitions: int) -> list[Figure]:
+    """The same questions to an Apache Kafka, which has no partitions yet."""
+    _make_topics(address, partitions)
+    _write_some(address, partitions)
+    _make_groups(address)
+    return [figure for question in _questions(partitions) for figure in _beside_a_producer(address, question)]
+
+
+def _beside_a_producer(broker: Served, question: Question) -> list[Figure]:
     with load.connect(broker.address) as client, _bystander(broker) as waits_s:
         for _ in range(TIMES):
             for frame in question.frames:
                 load.exchange(client, frame, 1)
-        before, started = broker.cpu_s, time.perf_counter()
+        before, started = _cpu_s(broker), time.perf_counter()
         for frame in question.frames:
             load.exchange(client, frame, 1)
-        took_s, cpu_s = time.perf_counter() - started, broker.cpu_s - before
+        took_s, cpu_s = time.perf_counter() - started, _cpu_s(broker) - before
     waits_ms = sorted(each * 1000 for each in waits_s)
     p99_ms = waits_ms[len(waits_ms) * 99 // 100]
     return [
@@ -146,8 +192,12 @@ def _beside_a_producer(broker: Server, question: Question) -> list[Figure]:
     ]
 
 
+def _cpu_s(broker: Served) -> float:
+    return broker.cpu_s if isinstance(broker, Server) else 0.0
+
+
 @contextmanager
-def _bystander(broker: Server) -> Iterator[list[float]]:
+def _bystander(broker: Served) -> Iterator[list[float]]:
     """Another client, whose acknowledged writes are timed one by one."""
     waits_s: list[float] = []
     is_over = threading.Event()
@@ -233,5 +283,17 @@ def _metadata(topics: list[object] | None) -> bytes:
     return load.frame(ApiKey.METADATA, 12, MetadataRequest(topics=topics))  # type: ignore[arg-type]
 
 
+def main() -> None:
+    partitions = int(sys.argv[1]) if len(sys.argv) > 1 else PARTITIONS
+    match sys.argv[2:]:
+        case ["turns"]:
+            show(longest_turns(partitions))
+        case ["kafka", address]:
+            host, _, port = address.rpartition(":")
+            show(kafka(Address((host, int(port))), partitions))
+        case _:
+            show(run(partitions))
+
+
 if __name__ == "__main__":
-    show(run(int(sys.argv[1]) if len(sys.argv) > 1 else PARTITIONS))
+    main()

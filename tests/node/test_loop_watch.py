@@ -22,14 +22,14 @@ def test_a_turn_that_is_longer_than_a_look_is_seen(caplog: pytest.LogCaptureFixt
         watch = LoopWatch(SystemClock(), metrics, lambda: 0)
         watch.start()
         await asyncio.sleep(0)
-        time.sleep(0.5)  # noqa: ASYNC251 - that is what is to be seen
+        time.sleep(0.8)  # noqa: ASYNC251 - that is what is to be seen
         while not metrics.value(LONGEST):  # noqa: ASYNC110 - the watch's own timer wakes nobody
             await asyncio.sleep(0.01)
         watch.stop()
 
     asyncio.run(main())
-    assert metrics.value(LONGEST) >= 0.39
-    assert "the event loop was held for" in caplog.text
+    assert metrics.value(LONGEST) >= 0.5
+    assert "the event loop stood still for" in caplog.text
 
 
 def test_the_longest_turn_is_that_of_the_last_minutes() -> None:
@@ -54,9 +54,9 @@ def test_long_turns_and_many_logs_are_told_but_not_again_and_again(caplog: pytes
     for _ in range(200):
         watch.note_turn(0.35)
         watch.note_open_logs(MANY_LOGS + 1)
-    assert "the event loop was held for 0.35 s, in which nobody was answered" in caplog.messages
+    assert sum("stood still for 0.35 s" in each for each in caplog.messages) == 1
     assert sum("logs are open" in each for each in caplog.messages) == 1
-    assert len(caplog.messages) < 20
+    assert len(caplog.messages) == 2
     watch.note_open_logs(3 * MANY_LOGS)
     assert sum("logs are open" in each for each in caplog.messages) == 2
 

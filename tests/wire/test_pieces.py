@@ -16,6 +16,7 @@ from riverlog.wire.codec import (
     encode_in_pieces,
     encoded_element,
 )
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.framing import encode_response, encode_response_in_parts, encode_response_in_pieces
 from riverlog.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from riverlog.wire.messages.list_offsets import (
@@ -26,7 +27,7 @@ from riverlog.wire.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from riverlog.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from riverlog.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from riverlog.wire.schema import Message
 from tests.wire.message_values import listed_apis, message_classes, random_message, versions_of
 from tests.wire.test_response_parts import frame_of, size_of
@@ -131,3 +132,29 @@ def test_a_long_message_has_many_pieces() -> None:
 def test_sorting_in_pieces_is_sorting(texts: list[str]) -> None:
     many = [f"{number % 7}{text}" for number in range(60) for text in texts]
     assert list(at_once(sorted_in_pieces(many))) == sorted(many)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_a_message_that_is_let_go_has_nothing_left_in_its_arrays(cls: type[Message]) -> None:
+    random = Random(11)
+    for version in versions_of(cls):
+        message = random_message(cls, version, random)
+        at_once(dissolve(message))
+        assert not any(getattr(message, each.name) for each in cls.FIELDS if each.array and each.struct)
+
+
+def test_numbers_that_others_may_share_stay() -> None:
+    shared = [1, 2, 3]
+    partition = MetadataResponsePartition(replica_nodes=shared)
+    at_once(dissolve(MetadataResponse(topics=[MetadataResponseTopic(partitions=[partition])])))
+    assert shared == [1, 2, 3]
+
+
+def test_a_long_message_is_let_go_in_many_pieces() -> None:
+    partitions = [ListOffsetsPartition(partition_index=i) for i in range(10_000)]
+    topics = [
+        ListOffsetsTopic(name="t", partitions=partitions),
+        at_once(encoded_element(ListOffsetsTopic(), 7)),
+    ]
+    assert sum(1 for _ in dissolve(ListOffsetsRequest(topics=topics))) > 20
+    assert partitions == []

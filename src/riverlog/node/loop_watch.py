@@ -1,8 +1,9 @@
 """Watches the event loop of a process: how long its turns are, and how many logs are open.
 
-A timer that comes late tells how long somebody has held the loop. It looks ten times a second, which costs an
-idle broker little: a turn that is longer than that is seen for sure, a shorter one by chance, but
-what takes long takes long again. Not in a simulation, where turns take no time.
+A timer that comes late tells how long somebody has held the loop. It looks four times a second, which costs
+an idle broker little: a turn that is longer than that is seen for sure, a shorter one by chance, but what takes
+long takes long again. Not in a simulation, where turns take no time. Once a minute the logs are counted, and
+the process looks for garbage if there can be much.
 """
 
 import asyncio
@@ -10,14 +11,15 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from riverlog.broker.exchange.rate_limited_log import RateLimitedLog
 from riverlog.model.clock import Clock
 from riverlog.model.metrics import Metrics
+from riverlog.node.event_loop import collect_if_due
 
-LONG_TURN_S: Final = 0.1
+LONG_TURN_S: Final = 0.25
 MANY_LOGS: Final = 20_000
-_INTERVAL_S: Final = 0.1
-_WINDOW_S: Final = 60.0
+_INTERVAL_S: Final = 0.25
+_WINDOW_S = _MINUTE_S = 60.0
+_SILENCE_S: Final = 30.0
 
 _logger = logging.getLogger(__name__)
 
@@ -27,10 +29,11 @@ class LoopWatch:
         self._clock = clock
         self._open_logs = open_logs
         self._told_logs: float = MANY_LOGS
-        self._log = RateLimitedLog(_logger, clock.monotonic_s)
+        self._silent_until_s = float("-inf")
         self._window_ends_s = clock.monotonic_s() + _WINDOW_S
         self._longest_s = self._longest_before_s = 0.0
         self._due_s = 0.0
+        self._minute_ends_s = clock.monotonic_s() + _MINUTE_S
         self._timer: asyncio.TimerHandle | None = None
         metrics.gauge("riverlog_loop_longest_turn_seconds", self._longest)
 
@@ -47,8 +50,14 @@ class LoopWatch:
         return max(self._longest_s, self._longest_before_s)
 
     def _look(self) -> None:
-        self.note_turn(self._clock.monotonic_s() - self._due_s)
-        self.note_open_logs(self._open_logs())
+        now_s = self._clock.monotonic_s()
+        held_s = now_s - self._due_s
+        if held_s > min(self._longest_s, LONG_TURN_S) or now_s >= self._window_ends_s:
+            self.note_turn(held_s)
+        if now_s >= self._minute_ends_s:
+            self._minute_ends_s = now_s + _MINUTE_S
+            self.note_open_logs(self._open_logs())
+            collect_if_due()
         self.start()
 
     def note_turn(self, held_s: float) -> None:
@@ -57,8 +66,13 @@ class LoopWatch:
             self._longest_before_s, self._longest_s = self._longest_s, 0.0
             self._window_ends_s = now_s + _WINDOW_S
         self._longest_s = max(self._longest_s, held_s)
-        if held_s > LONG_TURN_S:
-            self._log.warn("the event loop was held for %.2f s, in which nobody was answered", held_s)
+        if held_s > LONG_TURN_S and now_s >= self._silent_until_s:
+            self._silent_until_s = now_s + _SILENCE_S
+            _logger.warning(
+                "the event loop stood still for %.2f s, in which nobody was answered: something takes long, or "
+                "the machine is too busy",
+                held_s,
+            )
 
     def note_open_logs(self, count: float) -> None:
         """Told once for each time that the number has doubled."""

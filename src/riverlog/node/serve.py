@@ -15,7 +15,7 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.errors import StorageError
 from riverlog.node.broker_number import with_broker_number
 from riverlog.node.descriptors import raise_limit
-from riverlog.node.event_loop import run_on_loop
+from riverlog.node.event_loop import collect_rarely, run_on_loop
 from riverlog.node.log_lines import log_to_stderr
 from riverlog.node.loop_watch import LoopWatch
 from riverlog.node.node import Node
@@ -50,6 +50,7 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
         return
     watch = LoopWatch(SystemClock(), node.metrics, lambda: node.open_logs)
     watch.start()
+    collect_rarely()
     try:
         _logger.info(
             "riverlog %s, cluster %s, data in %s",

@@ -34,6 +34,7 @@ from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
 from riverlog.wire.codec import MalformedMessage
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.framing import decode_request_header
 from riverlog.wire.schema import Message
 
@@ -182,7 +183,9 @@ class Dispatcher:
             response = await self._long_work.do(pieces)
             if not isinstance(response, Message):
                 return self._encode(route, response, context)
-            return await self._long_work.do(route.encode_in_pieces(version, correlation_id, response))
+            answer = await self._long_work.do(route.encode_in_pieces(version, correlation_id, response))
+            await self._long_work.do(dissolve(response))
+            return answer
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, version, correlation_id)
 

@@ -15,6 +15,7 @@ from riverlog.model.ids import TopicPartition
 from riverlog.model.pieces import Pieces
 from riverlog.storage.directory.described import DescribedDirectory
 from riverlog.wire.codec import encoded_element
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -82,7 +83,7 @@ def _result(
     )
     for topic in topics.values():
         result.topics.append((yield from encoded_element(topic, version)))
-        topic.partitions = []
+        yield from dissolve(topic)
     return result
 
 

@@ -23,6 +23,7 @@ from riverlog.replication.roles import RoleHolder
 from riverlog.storage.log.closed_log import ClosedState
 from riverlog.storage.log.state import LogState
 from riverlog.wire.codec import encoded_element
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -64,7 +65,10 @@ class ListOffsetsHandler:
     def handle(
         self, request: ListOffsetsRequest, context: RequestContext
     ) -> ListOffsetsResponse | InPieces[ListOffsetsResponse]:
-        if sum([len(topic.partitions) for topic in request.topics]) > SHORT_ENTRIES_MAX:
+        room = SHORT_ENTRIES_MAX
+        for topic in request.topics:
+            room -= len(topic.partitions)
+        if room < 0:
             return InPieces(self._in_pieces(request, context.version))
         response = ListOffsetsResponse()
         for topic in request.topics:
@@ -96,8 +100,9 @@ class ListOffsetsHandler:
                     repeated.add(each.partition_index)
                 asked[each.partition_index] = each
                 yield None
-            topic.partitions = []
-            for index, wanted in asked.items():
+            yield from dissolve(topic)
+            for index in list(asked):
+                wanted = asked.pop(index)
                 if index in repeated:
                     answer.partitions.append(_error(index, ErrorCode.INVALID_REQUEST))
                 else:
@@ -105,6 +110,7 @@ class ListOffsetsHandler:
                 yield None
             if answer.partitions:
                 response.topics.append((yield from encoded_element(answer, version)))
+                yield from dissolve(answer)
         return response
 
     def _look_up(

@@ -6,7 +6,7 @@ that is made because it was asked for is answered UNKNOWN_TOPIC_OR_PARTITION thi
 are asked for, topics that have not changed are told as they were encoded before.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from uuid import UUID
 
 from riverlog.broker.exchange.context import RequestContext
@@ -18,11 +18,12 @@ from riverlog.broker.shared.topic_making import TopicMaking
 from riverlog.controller import names
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.metadata.follower import MetadataFollower
-from riverlog.metadata.image import ClusterImage, TopicImage
+from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.model.pieces import Pieces, at_once
 from riverlog.wire.codec import encoded_element
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -53,11 +54,13 @@ class MetadataHandler:
     def handle(
         self, request: MetadataRequest, context: RequestContext
     ) -> MetadataResponse | InPieces[MetadataResponse] | Awaitable[MetadataResponse]:
-        if _is_long(request, self._follower.image, context.version):
+        if request.topics is not None and len(request.topics) > SHORT_ENTRIES_MAX:
             return InPieces(self._in_pieces(request, context))
         if refusal := _refusal(request, context.version):
             return _refused(request, refusal)
         response = self._describe(request, context)
+        if response is None:
+            return InPieces(self._in_pieces(request, context))
         if not (self._auto_create and request.allow_auto_topic_creation):
             return response
         missing = _to_create(response.topics)
@@ -89,6 +92,7 @@ class MetadataHandler:
                 encoded = yield from encoded_element(described, version)
                 if is_kept:
                     self._encoded.keep(topic, form, encoded)
+                yield from dissolve(described)
             response.topics.append(encoded)
             yield None
         for absent in missing:
@@ -101,32 +105,19 @@ class MetadataHandler:
                 yield self._create(names_missing, response)
         return response
 
-    def _describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    def _describe(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse | None:
+        """None where there is more to tell than can be told at once."""
         view = ClusterView(self._follower.image, context.listener_name)
+        topics = _topics(request, view, context.version)
+        if topics is None:
+            return None
         response = _about_cluster(request, view)
-        response.topics = _topics(request, view, context.version)
+        response.topics = topics
         if request.include_topic_authorized_operations:
             for topic in response.topics:
                 if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                     topic.topic_authorized_operations = authorized_operations.ON_TOPIC
         return response
-
-
-def _is_long(request: MetadataRequest, image: ClusterImage, version: int) -> bool:
-    """Whether more partitions, or topics, are asked for than are told at once."""
-    asked, topics = request.topics, image.topics
-    if asked is None or (version == 0 and not asked):
-        if len(topics) > SHORT_ENTRIES_MAX:
-            return True
-        found: Iterable[TopicImage | None] = topics.values()
-    elif len(asked) > SHORT_ENTRIES_MAX:
-        return True
-    else:
-        found = [
-            topics.get(each.name or "") if each.topic_id is None else image.topic_by_id(each.topic_id)
-            for each in asked
-        ]
-    return sum([len(each.partitions) for each in found if each is not None]) > SHORT_ENTRIES_MAX
 
 
 def _about_cluster(request: MetadataRequest, view: ClusterView) -> MetadataResponse:
@@ -180,38 +171,51 @@ def _refused_in_pieces(request: MetadataRequest, error: ErrorCode) -> Pieces[Met
     return response
 
 
-def _topics(request: MetadataRequest, view: ClusterView, version: int) -> list[MetadataResponseTopic]:
-    if request.topics is None or (version == 0 and not request.topics):
-        return [_known(topic, view, version) for topic in view.image.topics.values()]
-    ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None)
-    if ids:
-        return _by_id(ids, view, version)
-    return _by_name(dict.fromkeys(topic.name or "" for topic in request.topics), view, version)
-
-
-def _by_name(wanted: Iterable[str], view: ClusterView, version: int) -> list[MetadataResponseTopic]:
-    """Topics that there are come first."""
-    known: list[MetadataResponseTopic] = []
+def _topics(request: MetadataRequest, view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
+    """Topics that there are come first. None where they have too many partitions for one piece."""
     missing: list[MetadataResponseTopic] = []
+    if request.topics is None or (version == 0 and not request.topics):
+        known: Collection[TopicImage] = view.image.topics.values()
+        if len(known) > SHORT_ENTRIES_MAX:
+            return None
+    else:
+        ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None)
+        if ids:
+            known = _by_id(ids, view, missing)
+        else:
+            known = _by_name(dict.fromkeys(topic.name or "" for topic in request.topics), view, missing)
+    room = SHORT_ENTRIES_MAX
+    for topic in known:
+        room -= len(topic.partitions)
+    if room < 0:
+        return None
+    return [_known(topic, view, version) for topic in known] + missing
+
+
+def _by_name(
+    wanted: Iterable[str], view: ClusterView, missing: list[MetadataResponseTopic]
+) -> list[TopicImage]:
+    known: list[TopicImage] = []
     for name in wanted:
         topic = view.image.topics.get(name)
         if topic is not None:
-            known.append(_known(topic, view, version))
+            known.append(topic)
         else:
             missing.append(_no_such_name(name))
-    return known + missing
+    return known
 
 
-def _by_id(wanted: Iterable[UUID], view: ClusterView, version: int) -> list[MetadataResponseTopic]:
-    known: list[MetadataResponseTopic] = []
-    missing: list[MetadataResponseTopic] = []
+def _by_id(
+    wanted: Iterable[UUID], view: ClusterView, missing: list[MetadataResponseTopic]
+) -> list[TopicImage]:
+    known: list[TopicImage] = []
     for topic_id in wanted:
         topic = view.image.topic_by_id(topic_id)
         if topic is not None:
-            known.append(_known(topic, view, version))
+            known.append(topic)
         else:
             missing.append(_no_such_id(topic_id))
-    return known + missing
+    return known
 
 
 def _wanted(
@@ -253,22 +257,23 @@ def _no_such_id(topic_id: UUID) -> MetadataResponseTopic:
 
 
 def _known(topic: TopicImage, view: ClusterView, version: int) -> MetadataResponseTopic:
-    return _described(topic, _partitions(topic, 0, len(topic.partitions), view, version))
+    return _described(topic, _partitions(topic, topic.partitions, 0, view, version))
 
 
 def _known_in_pieces(topic: TopicImage, view: ClusterView, version: int) -> Pieces[MetadataResponseTopic]:
     partitions: list[MetadataResponsePartition] = []
     for start in range(0, len(topic.partitions), _PARTITIONS_IN_PIECE):
-        partitions += _partitions(topic, start, start + _PARTITIONS_IN_PIECE, view, version)
+        some = topic.partitions[start : start + _PARTITIONS_IN_PIECE]
+        partitions += _partitions(topic, some, start, view, version)
         yield None
     return _described(topic, partitions)
 
 
 def _partitions(
-    topic: TopicImage, start: int, end: int, view: ClusterView, version: int
+    topic: TopicImage, images: Iterable[PartitionImage], first_index: int, view: ClusterView, version: int
 ) -> list[MetadataResponsePartition]:
     partitions: list[MetadataResponsePartition] = []
-    for index, partition in enumerate(topic.partitions[start:end], start):
+    for index, partition in enumerate(images, first_index):
         error, leader_id, replicas, isr, offline = view.partition(topic, index, version)
         partitions.append(
             MetadataResponsePartition(

@@ -20,6 +20,7 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.pieces import Pieces
 from riverlog.wire.codec import encoded_element
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -179,6 +180,7 @@ def _topics_in_pieces(
             told.partitions.append(_of_one_partition(each, error))
             yield None
         response.topics.append((yield from encoded_element(told, version)))
+        yield from dissolve(told)
     return response
 
 
@@ -239,12 +241,14 @@ def _copy_in_pieces(
             told.partitions.append(_of_partition(each))
             yield None
         response.topics.append((yield from encoded_element(told, version)))
+        yield from dissolve(told)
     for topic_id, indexes in asked.unknown:
         told = OffsetFetchResponseTopics(topic_id=topic_id)
         for index in indexes:
             told.partitions.append(_of_partition(FoundOffset(index, error=ErrorCode.UNKNOWN_TOPIC_ID)))
             yield None
         response.topics.append((yield from encoded_element(told, version)))
+        yield from dissolve(told)
     return response
 
 

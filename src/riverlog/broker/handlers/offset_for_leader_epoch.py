@@ -5,6 +5,7 @@ from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.model.errors import ErrorCode
 from riverlog.model.pieces import Pieces, at_once
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -33,6 +34,8 @@ class OffsetForLeaderEpochHandler:
                 result.partitions.append(self._look_up(topic.topic, wanted))
                 yield None
             response.topics.append(result)
+            if len(topic.partitions) > SHORT_ENTRIES_MAX:
+                yield from dissolve(topic)
         return response
 
     def _look_up(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
