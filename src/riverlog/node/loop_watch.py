@@ -1,9 +1,9 @@
 """Watches the event loop of a process: how long its turns are, and how many logs are open.
 
 A timer that comes late tells how long somebody has held the loop. It looks four times a second, which costs
-an idle broker little: a turn that is longer than that is seen for sure, a shorter one by chance, but what takes
-long takes long again. Not in a simulation, where turns take no time. Once a minute the logs are counted, and
-the process looks for garbage if there can be much.
+an idle broker little: a turn that is longer than that is seen for sure, a shorter one by chance, but what
+takes long takes long again. Not in a simulation, where turns take no time. Once a minute the logs are
+counted, and the process looks for garbage if there can be much.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ class LoopWatch:
         if held_s > LONG_TURN_S and now_s >= self._silent_until_s:
             self._silent_until_s = now_s + _SILENCE_S
             _logger.warning(
-                "the event loop stood still for %.2f s, in which nobody was answered: something takes long, or "
-                "the machine is too busy",
+                "the event loop stood still for %.2f s, in which nobody was answered; something takes long, "
+                "or the machine is too busy",
                 held_s,
             )
 
