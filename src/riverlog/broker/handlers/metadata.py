@@ -6,7 +6,7 @@ that is made because it was asked for is answered UNKNOWN_TOPIC_OR_PARTITION thi
 are asked for, topics that have not changed are told as they were encoded before.
 """
 
-from collections.abc import Awaitable, Collection, Iterable
+from collections.abc import Awaitable, Iterable
 from uuid import UUID
 
 from riverlog.broker.exchange.context import RequestContext
@@ -172,50 +172,48 @@ def _refused_in_pieces(request: MetadataRequest, error: ErrorCode) -> Pieces[Met
 
 
 def _topics(request: MetadataRequest, view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
-    """Topics that there are come first. None where they have too many partitions for one piece."""
-    missing: list[MetadataResponseTopic] = []
+    """None where they have too many partitions for one piece."""
     if request.topics is None or (version == 0 and not request.topics):
-        known: Collection[TopicImage] = view.image.topics.values()
-        if len(known) > SHORT_ENTRIES_MAX:
+        if len(view.image.topics) > SHORT_ENTRIES_MAX:
             return None
-    else:
-        ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None)
-        if ids:
-            known = _by_id(ids, view, missing)
-        else:
-            known = _by_name(dict.fromkeys(topic.name or "" for topic in request.topics), view, missing)
+        return _by_name(view.image.topics, view, version)
+    ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None)
+    if ids:
+        return _by_id(ids, view, version)
+    return _by_name(dict.fromkeys(topic.name or "" for topic in request.topics), view, version)
+
+
+def _by_name(wanted: Iterable[str], view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
+    """Topics that there are come first."""
+    known: list[MetadataResponseTopic] = []
+    missing: list[MetadataResponseTopic] = []
     room = SHORT_ENTRIES_MAX
-    for topic in known:
-        room -= len(topic.partitions)
-    if room < 0:
-        return None
-    return [_known(topic, view, version) for topic in known] + missing
-
-
-def _by_name(
-    wanted: Iterable[str], view: ClusterView, missing: list[MetadataResponseTopic]
-) -> list[TopicImage]:
-    known: list[TopicImage] = []
     for name in wanted:
         topic = view.image.topics.get(name)
         if topic is not None:
-            known.append(topic)
+            room -= len(topic.partitions)
+            if room < 0:
+                return None
+            known.append(_known(topic, view, version))
         else:
             missing.append(_no_such_name(name))
-    return known
+    return known + missing
 
 
-def _by_id(
-    wanted: Iterable[UUID], view: ClusterView, missing: list[MetadataResponseTopic]
-) -> list[TopicImage]:
-    known: list[TopicImage] = []
+def _by_id(wanted: Iterable[UUID], view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
+    known: list[MetadataResponseTopic] = []
+    missing: list[MetadataResponseTopic] = []
+    room = SHORT_ENTRIES_MAX
     for topic_id in wanted:
         topic = view.image.topic_by_id(topic_id)
         if topic is not None:
-            known.append(topic)
+            room -= len(topic.partitions)
+            if room < 0:
+                return None
+            known.append(_known(topic, view, version))
         else:
             missing.append(_no_such_id(topic_id))
-    return known
+    return known + missing
 
 
 def _wanted(
