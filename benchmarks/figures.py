@@ -54,8 +54,8 @@ class Figure:
         return measured is not None and self.aim.is_met_by(measured)
 
 
-def show(figures: list[Figure]) -> None:
-    table = Table(title="Riverlog on this machine", title_justify="left")
+def show(figures: list[Figure], *, title: str = "Riverlog on this machine") -> None:
+    table = Table(title=title, title_justify="left")
     for column in ("figure", "value", "unit", "machine's own limit", "ratio", "aim", "met"):
         table.add_column(column, justify="left" if column in {"figure", "unit", "aim"} else "right")
     for figure in figures:

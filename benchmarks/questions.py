@@ -5,10 +5,11 @@ has nothing else to do, its longest wait is the longest turn of the broker's eve
 turns are measured in processor time (`loop_turns`). It is also stopped with SIGTERM, killed and started.
 
 `python -m benchmarks.questions 20000` takes another number of partitions than 100,000; with `turns` behind it
-only turns are measured. `python -m benchmarks.questions 2000 kafka HOST:PORT` asks an Apache Kafka that runs
-there the same, as far as it bears so many partitions.
+only turns are measured. `python -m benchmarks.questions 2000 kafka HOST:PORT PID` asks an Apache Kafka that
+runs there as that process the same, as far as it bears so many partitions.
 """
 
+import resource
 import signal
 import socket
 import sys
@@ -24,7 +25,7 @@ from benchmarks import load
 from benchmarks.asking import ask
 from benchmarks.figures import Aim, Figure, show
 from benchmarks.loop_turns import TurnMeter
-from benchmarks.servers import Server, riverlog
+from benchmarks.servers import Server, cpu_s, riverlog
 from riverlog.node.event_loop import collect_rarely
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -47,6 +48,7 @@ PARTITIONS = 100_000
 TOPIC_PARTITIONS = 1_000
 WRITTEN = 1_000
 GROUPS = 10_000
+SETTINGS = {"log_retention_ms": "-1"}  # What is written has an old timestamp.
 TIMES = 5
 _LATEST = -1
 _TOPIC_RESOURCE = 2
@@ -60,7 +62,7 @@ class Question(NamedTuple):
 
 def run(partitions: int = PARTITIONS) -> list[Figure]:
     with tempfile.TemporaryDirectory() as directory:
-        with riverlog(Path(directory)) as broker:
+        with riverlog(Path(directory), **SETTINGS) as broker:
             _make_topics(broker, partitions)
             before_mb = broker.rss_mb
             first_s = _cpu_of(broker, _offsets(partitions).frames)
@@ -70,12 +72,12 @@ def run(partitions: int = PARTITIONS) -> list[Figure]:
                 Figure("memory for it", more_mb, "MB", aim=Aim(40.0)),
                 *_ends("nothing written", Path(directory), broker, partitions),
             ]
-        with riverlog(Path(directory)) as broker:
+        with riverlog(Path(directory), **SETTINGS) as broker:
             _write_some(broker, partitions)
             first_s = _cpu_of(broker, _offsets(partitions).frames)
             figures.append(Figure(f"ListOffsets, {WRITTEN:,} written", first_s, "CPU-s", aim=Aim(3.0)))
             figures += _ends(f"{WRITTEN:,} written", Path(directory), broker, partitions)
-        with riverlog(Path(directory)) as broker:
+        with riverlog(Path(directory), **SETTINGS) as broker:
             _make_groups(broker)
             for question in _questions(partitions):
                 figures += _beside_a_producer(broker, question)
@@ -85,18 +87,26 @@ def run(partitions: int = PARTITIONS) -> list[Figure]:
 
 def _ends(when: str, directory: Path, broker: Server, partitions: int) -> list[Figure]:
     """SIGTERM, after all partitions were asked for; and a start after kill -9, asked for again before it."""
-    started = time.perf_counter()
+    started, before_s, children_s = time.perf_counter(), broker.cpu_s, _children_s()
     broker.stop(signal.SIGTERM)
-    stopped_s = time.perf_counter() - started
-    with riverlog(directory) as again:
+    stopped_s, stop_cpu_s = time.perf_counter() - started, _children_s() - children_s - before_s
+    with riverlog(directory, **SETTINGS) as again:
         _cpu_of(again, _offsets(partitions).frames)
         again.stop(signal.SIGKILL)
-    with riverlog(directory) as again:
-        ready_s = again.ready_after_s
+    with riverlog(directory, **SETTINGS) as again:
+        ready_s, ready_cpu_s = again.ready_after_s, again.cpu_s
     return [
         Figure(f"SIGTERM after it, {when}", stopped_s, "s", aim=Aim(2.0)),
+        Figure(f"SIGTERM after it, {when}: CPU", stop_cpu_s, "CPU-s"),
         Figure(f"start after kill -9, {when}", ready_s, "s", aim=Aim(3.0)),
+        Figure(f"start after kill -9, {when}: CPU", ready_cpu_s, "CPU-s"),
     ]
+
+
+def _children_s() -> float:
+    """Processor time of all programs that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def longest_turns(partitions: int) -> list[Figure]:
@@ -122,6 +132,7 @@ def longest_turns(partitions: int) -> list[Figure]:
 
 class Address(NamedTuple):
     address: tuple[str, int]
+    pid: int | None = None
 
 
 Served = Server | Address
@@ -181,11 +192,11 @@ def _beside_a_producer(broker: Served, question: Question) -> list[Figure]:
         before, started = _cpu_s(broker), time.perf_counter()
         for frame in question.frames:
             load.exchange(client, frame, 1)
-        took_s, cpu_s = time.perf_counter() - started, _cpu_s(broker) - before
+        took_s, used_s = time.perf_counter() - started, _cpu_s(broker) - before
     waits_ms = sorted(each * 1000 for each in waits_s)
     p99_ms = waits_ms[len(waits_ms) * 99 // 100]
     return [
-        Figure(f"{question.name}: broker CPU", cpu_s, "CPU-s"),
+        Figure(f"{question.name}: broker CPU", used_s, "CPU-s"),
         Figure(f"{question.name}: answered after", took_s, "s"),
         Figure(f"{question.name}: a bystander's p99 of {len(waits_ms):,}", p99_ms, "ms", aim=Aim(5.0)),
         Figure(f"{question.name}: a bystander's longest wait", waits_ms[-1], "ms", aim=Aim(25.0)),
@@ -193,7 +204,9 @@ def _beside_a_producer(broker: Served, question: Question) -> list[Figure]:
 
 
 def _cpu_s(broker: Served) -> float:
-    return broker.cpu_s if isinstance(broker, Server) else 0.0
+    if isinstance(broker, Server):
+        return broker.cpu_s
+    return 0.0 if broker.pid is None else cpu_s(broker.pid)
 
 
 @contextmanager
@@ -288,9 +301,11 @@ def main() -> None:
     match sys.argv[2:]:
         case ["turns"]:
             show(longest_turns(partitions))
-        case ["kafka", address]:
+        case ["kafka", address, pid]:
             host, _, port = address.rpartition(":")
-            show(kafka(Address((host, int(port))), partitions))
+            show(
+                kafka(Address((host, int(port)), int(pid)), partitions), title="Apache Kafka on this machine"
+            )
         case _:
             show(run(partitions))
 

@@ -1,5 +1,6 @@
 """Answers and requests of thousands of entries: the same as of few, in order, and others are not held up."""
 
+import contextlib
 import select
 import struct
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from riverlog.broker.dispatch import dispatcher
 from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -301,3 +303,26 @@ def test_a_long_request_that_is_malformed_closes_the_connection(broker: Broker) 
         head = struct.pack(">hhih", ApiKey.LIST_OFFSETS, 5, 7, -1)
         client.socket.sendall(struct.pack(">i", len(head + body) - 3) + head + body[:-3])
         assert client.is_closed()
+
+
+def test_more_long_requests_than_are_worked_on_at_once_are_all_answered(broker: Broker) -> None:
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(broker, timeout_s=60)) for _ in range(20)]
+        for client in clients:
+            client.send(ApiKey.LIST_OFFSETS, 7, list_offsets(LARGE, range(PARTITIONS)))
+            client.send(ApiKey.METADATA, 12, MetadataRequest(topics=None))
+        clients.pop().socket.close()
+        for client in clients:
+            assert len(client.receive(ApiKey.LIST_OFFSETS, 7).topics[0].partitions) == PARTITIONS
+            assert len(client.receive(ApiKey.METADATA, 12).topics) >= len(SMALL)
+
+
+def test_long_requests_that_would_take_too_much_memory_are_refused(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "_LONG_BYTES_MAX", 10_000)
+    with RawClient(broker) as client:
+        client.send(ApiKey.LIST_OFFSETS, 7, list_offsets(LARGE, range(PARTITIONS)))
+        assert client.is_closed()
+    with RawClient(broker) as client:
+        client.ask(ApiKey.LIST_OFFSETS, 7, list_offsets(LARGE, range(500)))

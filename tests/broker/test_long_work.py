@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from riverlog.broker.exchange.long_work import LongWork
+from riverlog.broker.exchange.long_work import LARGE_AT_ONCE_MAX, LongWork
 from riverlog.model.pieces import Pieces
 
 
@@ -125,5 +125,36 @@ def test_work_that_fails_or_is_given_up_ends_and_the_others_go_on() -> None:
         with pytest.raises(asyncio.CancelledError):
             await given_up
         assert ended == ["endless"]
+
+    run(main())
+
+
+def test_only_a_few_large_works_are_begun_and_the_others_wait_in_line() -> None:
+    async def main() -> None:
+        work = LongWork(Clock())
+        begun: list[int] = []
+        over = asyncio.Event()
+
+        async def large(number: int) -> None:
+            async with work.place():
+                begun.append(number)
+                await over.wait()
+
+        tasks = [asyncio.create_task(large(number)) for number in range(2 * LARGE_AT_ONCE_MAX)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert begun == list(range(LARGE_AT_ONCE_MAX))
+        async with work.place(is_large=False):
+            pass
+        tasks[0].cancel()
+        tasks[LARGE_AT_ONCE_MAX].cancel()  # It gets its place in the moment in which it is given up, or not.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert begun[LARGE_AT_ONCE_MAX:] == [LARGE_AT_ONCE_MAX + 1]
+        over.set()
+        await asyncio.wait(tasks)
+        assert len(begun) == 2 * LARGE_AT_ONCE_MAX - 1
+        for _ in range(LARGE_AT_ONCE_MAX):
+            await asyncio.wait_for(work.place().__aenter__(), 10)
 
     run(main())

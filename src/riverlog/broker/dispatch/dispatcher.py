@@ -29,7 +29,6 @@ from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.named_tuples import maker_of
-from riverlog.model.pieces import Pieces
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
@@ -40,6 +39,7 @@ from riverlog.wire.schema import Message
 
 _logger = logging.getLogger(__name__)
 _LONG_REQUEST_BYTES = 8 * 1024  # A millisecond's work or less.
+_LONG_BYTES_MAX = 256 * 1024**2
 _REMEMBER_EVERY = 64  # What is remembered may be of no use any more, and making it costs a request's time.
 _context = maker_of(RequestContext)
 
@@ -52,6 +52,7 @@ class Dispatcher:
         self._admit = door.admit
         self._log = RateLimitedLog(_logger, clock.monotonic_s)
         self._long_work = LongWork(clock.monotonic_s)
+        self._long_bytes = 0
         self._rejected = metrics.counter("riverlog_requests_refused_total")
         self._failed = metrics.counter("riverlog_requests_failed_total")
 
@@ -89,9 +90,7 @@ class Dispatcher:
         if not is_admitted and (refusal := admit(route, origin, client_id, len(frame))) is not None:
             return self._refused(route, version, correlation_id, refusal, origin)
         if len(frame) > _LONG_REQUEST_BYTES and route.decode_in_pieces is not None:
-            # The bytes are copied, since others use the place where they were received.
-            work = self._answer_long(route, memoryview(bytes(frame)), start, _context((header, origin)))
-            return Later(asyncio.get_running_loop().create_task(work), may_be_overtaken=False)
+            return self._begin_long(route, frame, start, _context((header, origin)))
         try:
             request = route.decode(frame, version, start)
         except MalformedMessage as error:
@@ -109,7 +108,9 @@ class Dispatcher:
                 origin.repetitions += 1
         return answer
 
-    def _answer(self, route: AnyRoute, request: Any, context: RequestContext) -> Answer | Later:
+    def _answer(
+        self, route: AnyRoute, request: Any, context: RequestContext, *, has_place: bool = False
+    ) -> Answer | Later:
         header = context.header
         try:
             response = route.handler.handle(request, context)
@@ -122,7 +123,7 @@ class Dispatcher:
             may_be_overtaken = route.may_be_overtaken
             if type(response) is InPieces:
                 finishing = asyncio.get_running_loop().create_task(
-                    self._finish_long(route, response.pieces, context)
+                    self._finish_long(route, response, context, has_place)
                 )
                 return Later(finishing, may_be_overtaken)
             if isinstance(response, DelayedReply):
@@ -161,31 +162,52 @@ class Dispatcher:
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, context.version, context.header.correlation_id)
 
+    def _begin_long(
+        self, route: AnyRoute, frame: memoryview, start: int, context: RequestContext
+    ) -> Answer | Later:
+        size = len(frame)
+        if self._long_bytes + size > _LONG_BYTES_MAX:
+            return self._reject(context.origin, f"too many long requests are waiting for {route.api.name}")
+        # The bytes are copied, since others use the place where they were received.
+        copy = memoryview(bytes(frame))
+        answering = asyncio.get_running_loop().create_task(self._answer_long(route, copy, start, context))
+        self._long_bytes += size
+        answering.add_done_callback(lambda _: self._forget_long(size))
+        return Later(answering, may_be_overtaken=False)
+
+    def _forget_long(self, size: int) -> None:
+        self._long_bytes -= size
+
     async def _answer_long(
         self, route: AnyRoute, frame: memoryview, start: int, context: RequestContext
     ) -> Answer:
         assert route.decode_in_pieces is not None
         version = context.version
-        try:
-            request = await self._long_work.do(route.decode_in_pieces(frame, version, start))
-        except MalformedMessage as error:
-            return self._reject(context.origin, f"malformed {route.api.name} v{version}: {error}")
-        answer = self._answer(route, request, context)
-        del request  # So that the work has it for itself, and may let go of what it has read.
-        if not isinstance(answer, Later):
-            return answer
-        assert not isinstance(answer.answer, PendingReply), "for requests that are never decoded in pieces"
-        return await answer.answer
+        async with self._long_work.place():
+            try:
+                request = await self._long_work.do(route.decode_in_pieces(frame, version, start))
+            except MalformedMessage as error:
+                return self._reject(context.origin, f"malformed {route.api.name} v{version}: {error}")
+            answer = self._answer(route, request, context, has_place=True)
+            del request  # So that the work has it for itself, and may let go of what it has read.
+            if not isinstance(answer, Later):
+                return answer
+            assert not isinstance(answer.answer, PendingReply), "of requests that are not decoded in pieces"
+            return await answer.answer
 
-    async def _finish_long(self, route: AnyRoute, pieces: Pieces[Any], context: RequestContext) -> Answer:
+    async def _finish_long(
+        self, route: AnyRoute, made: InPieces[Any], context: RequestContext, has_place: bool
+    ) -> Answer:
         version, correlation_id = context.version, context.header.correlation_id
+        work = self._long_work
         try:
-            response = await self._long_work.do(pieces)
-            if not isinstance(response, Message):
-                return self._encode(route, response, context)
-            answer = await self._long_work.do(route.encode_in_pieces(version, correlation_id, response))
-            await self._long_work.do(dissolve(response))
-            return answer
+            async with work.place(is_large=made.is_large and not has_place):
+                response = await work.do(made.pieces)
+                if not isinstance(response, Message):
+                    return self._encode(route, response, context)
+                answer = await work.do(route.encode_in_pieces(version, correlation_id, response))
+                await work.do(dissolve(response))
+                return answer
         except Exception:  # noqa: BLE001 - the edge where a bug must not take the broker down
             return self._failure(route, version, correlation_id)
 

@@ -5,12 +5,14 @@ yields where it can be interrupted. The dispatcher has it run here, and so the d
 the encoding of the answer. What is short is answered at once and knows nothing of this.
 
 However many long answers are in the making, others wait for one piece of one of them. A piece is as long as
-its time allows; its steps are bounded as well, for where time stands still while something runs.
+its time allows; its steps are bounded as well, for where time stands still while something runs. What is
+large takes memory while it is in the making, so only a few of them are begun and the others wait in line.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from riverlog.model.pieces import Pieces
@@ -21,6 +23,8 @@ R = TypeVar("R")
 SHORT_ENTRIES_MAX: Final = 100
 """So many partitions, topics or groups are answered at once: in about a millisecond, or less."""
 
+LARGE_AT_ONCE_MAX: Final = 8
+
 _PIECE_S: Final = 0.001
 _STEPS_MAX: Final = 1_000
 
@@ -29,15 +33,51 @@ class InPieces(NamedTuple, Generic[R]):
     """The response in the making."""
 
     pieces: Pieces[R]
+    is_large: bool = True
+    """False where it is done in pieces only because it may have to wait for something."""
 
 
 class LongWork:
-    __slots__ = ("_is_passing", "_now_s", "_waiting")
+    __slots__ = ("_in_line", "_is_passing", "_now_s", "_places", "_waiting")
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_passing = False
+        self._places = LARGE_AT_ONCE_MAX
+        self._in_line: deque[asyncio.Future[None]] = deque()
+
+    @asynccontextmanager
+    async def place(self, *, is_large: bool = True) -> AsyncIterator[None]:
+        """For one large work from its beginning to its end; others have to wait for none."""
+        if is_large:
+            await self._take_place()
+        try:
+            yield
+        finally:
+            if is_large:
+                self._leave_place()
+
+    async def _take_place(self) -> None:
+        if self._places:
+            self._places -= 1
+            return
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_line.append(mine)
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if not mine.cancelled():
+                self._leave_place()  # It was given and given up in the same moment.
+            raise
+
+    def _leave_place(self) -> None:
+        while self._in_line:
+            next_one = self._in_line.popleft()
+            if not next_one.done():
+                next_one.set_result(None)
+                return
+        self._places += 1
 
     async def do(self, pieces: Pieces[T]) -> T:
         """Its result. Cancelled, it ends where it is."""

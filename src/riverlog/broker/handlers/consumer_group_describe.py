@@ -6,7 +6,7 @@ Since 1 it tells which protocol each member speaks. A group of another kind is n
 import asyncio
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import InPieces
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared.authorized_operations import ON_GROUP
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer.description import DescribedMember, Description
@@ -44,7 +44,8 @@ class ConsumerGroupDescribeHandler:
                     for group_id in request.group_ids
                 ]
             )
-        return InPieces(self._in_pieces(request, context.version))
+        is_large = len(request.group_ids) > SHORT_ENTRIES_MAX
+        return InPieces(self._in_pieces(request, context.version), is_large)
 
     def _in_pieces(
         self, request: ConsumerGroupDescribeRequest, version: int

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import InPieces
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared.authorized_operations import NOT_ASKED, ON_GROUP
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.states import State
@@ -36,7 +36,8 @@ class DescribeGroupsHandler:
     def handle(
         self, request: DescribeGroupsRequest, context: RequestContext
     ) -> InPieces[DescribeGroupsResponse]:
-        return InPieces(self._in_pieces(request, context.version))
+        is_large = len(request.groups) > SHORT_ENTRIES_MAX
+        return InPieces(self._in_pieces(request, context.version), is_large)
 
     def _in_pieces(self, request: DescribeGroupsRequest, version: int) -> Pieces[DescribeGroupsResponse]:
         operations = ON_GROUP if request.include_authorized_operations else NOT_ASKED

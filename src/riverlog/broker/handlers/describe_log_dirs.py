@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import InPieces
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition
 from riverlog.model.pieces import Pieces
@@ -38,7 +38,8 @@ class DescribeLogDirsHandler:
     def handle(
         self, request: DescribeLogDirsRequest, context: RequestContext
     ) -> InPieces[DescribeLogDirsResponse]:
-        return InPieces(self._in_pieces(request, context.version))
+        is_large = request.topics is None or len(request.topics) > SHORT_ENTRIES_MAX
+        return InPieces(self._in_pieces(request, context.version), is_large)
 
     def _in_pieces(self, request: DescribeLogDirsRequest, version: int) -> Pieces[DescribeLogDirsResponse]:
         wanted: dict[TopicPartition, None] | None = None

@@ -57,7 +57,7 @@ class OffsetFetchHandler:
         at_once_max = SHORT_ENTRIES_MAX // max(count, 1)
         asked = [self._ask(each, request.require_stable, version, at_once_max) for each in request.groups]
         if not all(_is_short(each.found) for each in asked):
-            return InPieces(self._groups_in_pieces(asked, version))
+            return InPieces(self._groups_in_pieces(asked, version), is_large=_is_any_large(asked))
         image = self._follower.image
         return OffsetFetchResponse(groups=[_of_group(each, image, version) for each in asked])
 
@@ -75,7 +75,7 @@ class OffsetFetchHandler:
             ),
         )
         if not _is_short(found):
-            return InPieces(_one_in_pieces(found, wanted or (), version))
+            return InPieces(_one_in_pieces(found, wanted or (), version), is_large=found.done())
         return _of_one(_short(found), wanted or (), version)
 
     def _ask(
@@ -138,6 +138,11 @@ Found = FoundOffsets | OffsetsCopy | ErrorCode
 def _is_short(found: "asyncio.Future[Found]") -> bool:
     """Whether it is there, and can be told at once."""
     return found.done() and not isinstance(found.result(), OffsetsCopy)
+
+
+def _is_any_large(asked: "Sequence[_Asked]") -> bool:
+    """Otherwise there is only something to wait for."""
+    return any(each.found.done() and not _is_short(each.found) for each in asked)
 
 
 def _short(found: "asyncio.Future[Found]") -> FoundOffsets | ErrorCode:
