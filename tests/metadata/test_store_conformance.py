@@ -146,6 +146,23 @@ def test_children_are_sorted_and_only_one_level_deep(open_store: OpenStore) -> N
     run(open_store, scenario)
 
 
+def test_a_tree_of_topics_has_every_partition_with_its_state_or_without(open_store: OpenStore) -> None:
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        paths = ["/brokers", "/brokers/topics"]
+        for name in ("orders", "partitions"):
+            paths += (f"/brokers/topics/{name}", f"/brokers/topics/{name}/partitions")
+            paths += (f"/brokers/topics/{name}/partitions/{index}" for index in range(3))
+            paths += (f"/brokers/topics/{name}/partitions/{index}/state" for index in (0, 2))
+        for path in paths:
+            await store.create(path, path.encode())
+        tree = await store.tree("/brokers/topics")
+        assert {path: node.data for path, node in tree.items()} == {
+            path: path.encode() for path in paths if path != "/brokers"
+        }
+
+    run(open_store, scenario)
+
+
 def test_a_tree_is_the_node_and_all_below_and_no_sibling_with_the_same_beginning(
     open_store: OpenStore,
 ) -> None:

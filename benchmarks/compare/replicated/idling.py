@@ -92,6 +92,7 @@ class _Last(NamedTuple):
     in_sync_s: float
     rss_bytes: int
     descriptors: int
+    """Of files; two brokers that are followed need a connection each."""
 
 
 def _look_at_last(directory: Path, count: int, places: tuple[tuple[int, ...], ...]) -> _Last:
@@ -110,7 +111,9 @@ def _look_at_last(directory: Path, count: int, places: tuple[tuple[int, ...], ..
         rest_s = wait_for("in sync again", lambda: _are_in_sync(cluster, names, replicas), every_s=_LOOK_S)
         time.sleep(SETTLED_S)
         process = psutil.Process(cluster.pid(COUNT))
-        return _Last(start_s, start_cpu_s, start_s + rest_s, process.memory_info().rss, process.num_fds())
+        return _Last(
+            start_s, start_cpu_s, start_s + rest_s, process.memory_info().rss, len(process.open_files())
+        )
     finally:
         cluster.stop()
         remove(cluster)

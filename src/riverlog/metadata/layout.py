@@ -29,6 +29,7 @@ DELETED_TOPICS: Final = "/riverlog/deleted"
 FEATURES: Final = "/feature"
 """Not there until a level is changed."""
 
+_PARTITION_DEPTH: Final = 5
 DEFAULT_ENTITY: Final = "<default>"
 """The name under which settings for all brokers are kept."""
 
@@ -75,7 +76,16 @@ def partition(name: str, index: int) -> str:
 
 
 def partition_state(name: str, index: int) -> str:
-    return f"{TOPICS}/{name}/partitions/{index}/state"
+    return state_of(partition(name, index))
+
+
+def is_partition(path: str) -> bool:
+    """Whether it is the node of one partition, which has its state below it and nothing else."""
+    return path.count("/") == _PARTITION_DEPTH and path.startswith(f"{TOPICS}/") and "/partitions/" in path
+
+
+def state_of(partition_path: str) -> str:
+    return f"{partition_path}/state"
 
 
 def topic_to_delete(name: str) -> str:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, Self, TypeVar
 
+from riverlog.metadata import layout
 from riverlog.metadata.kazoo_session import KazooSession, Node, NotAnsweredError
 from riverlog.metadata.watches import Watches, topmost
 from riverlog.metadata.zookeeper_servers import ConnectString, explain_silence
@@ -123,12 +124,17 @@ class ZooKeeperStore:
         level = [path]
         while level:
             parents: list[str] = []
+            below: list[str] = []
             for some in _chunks(level):
                 for each, node in zip(some, await asyncio.gather(*map(self._node, some)), strict=True):
-                    if node is not None:
-                        found[each] = node.content
-                        parents += [each] if node.child_count else []
-            level = []
+                    if node is None:
+                        continue
+                    found[each] = node.content
+                    if node.child_count == 1 and layout.is_partition(each):
+                        below.append(layout.state_of(each))  # A third of all questions about many of them.
+                    elif node.child_count:
+                        parents.append(each)
+            level = below
             for some in _chunks(parents):
                 for each, names in zip(some, await asyncio.gather(*map(self.children, some)), strict=True):
                     level += [f"{each.rstrip('/')}/{name}" for name in names]
