@@ -193,7 +193,8 @@ class MetadataFollower:
                 raise
         fewer = _fewer(parts, self._image)
         while True:
-            read = list(zip(fewer, await self._gather(self._store.tree, fewer), strict=True))
+            trees: list[Tree] = await self._gather(self._store.tree, fewer)
+            read = list(zip(fewer, trees, strict=True))
             mixed = await self._mixed(read)
             if self._is_to_sync:
                 raise SessionLostError("The session with the metadata store changed during a read.")
