@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from riverlog.coordinator.transactions.lost import is_known
 from riverlog.coordinator.transactions.states import TransactionState
+from riverlog.coordinator.transactions.transaction import Transaction
+from riverlog.model.ids import ProducerIdAndEpoch
+from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
@@ -88,16 +92,21 @@ class Coverage:
         parts = node.node
         if parts is None:
             return
-        runtime = parts.coordinators.transactions.coordinator._runtime
-        states = {each.state for hosted in runtime._hosted.values() for each in hosted.shard}
+        states = {each.state for each in _transactions(parts)}
         for state in sorted(states & set(_OPEN)):
             self._ends[f"ends while a transaction is {state.name.lower()}"] += 1
 
     def check_quiet(self, nodes: Sequence[SimulatedNode]) -> None:
-        """Nothing is going on any more: no transaction is open past its time (I14)."""
-        for node in nodes:
-            if node.node is not None:
-                _check_quiet(node.node)
+        """Nothing is going on any more: no transaction is open past its time (I14), but those that an unclean
+        election has taken from the transaction log."""
+        running = [node.node for node in nodes if node.node is not None]
+        known = [each for parts in running for each in _transactions(parts)]
+        for parts in running:
+            _check_quiet(parts, known if self._has_lost_transactions() else None)
+
+    def _has_lost_transactions(self) -> bool:
+        partitions = self._world.ledger.partitions.values()
+        return any(each.topic == TRANSACTIONS_TOPIC and each.unclean_epoch >= 0 for each in partitions)
 
     def totals(self) -> "Counter[str]":
         counts = self._world.counts
@@ -141,9 +150,20 @@ class Coverage:
         return totals
 
 
-def _check_quiet(parts: ObservedNode) -> None:
+def _transactions(parts: ObservedNode) -> list[Transaction]:
+    runtime = parts.coordinators.transactions.coordinator._runtime
+    return [each for hosted in runtime._hosted.values() for each in hosted.shard]
+
+
+def _check_quiet(parts: ObservedNode, known: Sequence[Transaction] | None) -> None:
+    """`known`: what coordinators still have, where they may have lost some; None where they have all."""
     for partition in parts.replicas:
-        log = partition.log
-        if log.is_online and log.last_stable_offset < log.high_watermark:
+        log, at = partition.log, partition.topic_partition
+        if not log.is_online or log.last_stable_offset == log.high_watermark:
+            continue
+        if known is None or any(
+            is_known(known, at, ProducerIdAndEpoch(producer_id, entry.epoch))
+            for producer_id, entry in log.producers.open_transactions()
+        ):
             bounds = f"{log.last_stable_offset} of {log.high_watermark}"
-            raise Violation("I14", f"{partition.topic_partition}: a transaction stays open at {bounds}")
+            raise Violation("I14", f"{at}: a transaction stays open at {bounds}")
