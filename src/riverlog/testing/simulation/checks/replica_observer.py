@@ -150,7 +150,7 @@ class ReplicaObserver(NodeObserver):
         parts = self._node.node
         assert parts is not None
         counted = parts.metrics.counter(_TRUNCATED).value
-        # What is below the log start was deleted before: a cut within its batch takes all of that.
+        # What is below the log start was deleted before; a cut within its batch takes all of that.
         self._fallen += before.high_watermark - max(after.high_watermark, before.log_start)
         if counted < self._fallen:
             raise Violation("I9", f"{what}, and nobody has counted it")
