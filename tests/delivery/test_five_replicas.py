@@ -50,7 +50,8 @@ class Writer:
 
     def assert_read(self, servers: str) -> None:
         """All that was acknowledged, and in its order; nothing that was refused."""
-        consumer = Consumer(client_settings(servers, group_id="reader"))
+        # Without commits: nobody may be left to take them, and a close would wait for it.
+        consumer = Consumer(client_settings(servers, group_id="reader", enable_auto_commit=False))
         consumer.assign([TopicPartition(self.topic, 0, 0)])
         found: list[str] = []
 
