@@ -174,6 +174,10 @@ def test_a_leader_serves_those_itself_who_are_in_its_rack_in_no_rack_or_know_of_
         ):
             assert (told.preferred_read_replica, bool(told.records)) == (-1, True)
         assert (await scene.fetch(0)).preferred_read_replica == THIRD
+        scene.show(partition_image(), {ME: "there", SECOND: "there", THIRD: "there"})
+        told = await scene.fetch(0)
+        assert (told.preferred_read_replica, bool(told.records)) == (-1, True), "it is in that rack as well"
+        scene.show(partition_image())
         assert (await scene.fetch(7)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE, "no replica has that"
 
     on_stage(scenario)
@@ -225,8 +229,9 @@ def test_a_new_leader_sends_nobody_away_before_its_followers_have_asked_it() -> 
     on_stage(scenario)
 
 
-def test_who_waits_at_a_leader_is_sent_away_when_its_wait_is_over_and_a_session_tells_it_again() -> None:
+def test_who_would_wait_at_a_leader_is_sent_away_at_once_and_in_a_session_each_time() -> None:
     async def scenario(scene: Scene) -> None:
+        loop = asyncio.get_running_loop()
         scene.append()
         second = FetchingFollower(scene.broker)
         await second.fetch(at(0))
@@ -238,6 +243,7 @@ def test_who_waits_at_a_leader_is_sent_away_when_its_wait_is_over_and_a_session_
         first = FetchRequest(
             max_wait_ms=500, min_bytes=1, max_bytes=2**20, topics=[topic], rack_id="there", session_epoch=0
         )
+        began_s = loop.time()
         opened = await scene.broker.ask(first, 18)
         assert [data.preferred_read_replica for data in of(opened)] == [SECOND]
         again = FetchRequest(
@@ -250,6 +256,7 @@ def test_who_waits_at_a_leader_is_sent_away_when_its_wait_is_over_and_a_session_
         )
         told = of(await scene.broker.ask(again, 18))
         assert [data.preferred_read_replica for data in told] == [SECOND]
+        assert loop.time() == began_s
 
     on_stage(scenario)
 

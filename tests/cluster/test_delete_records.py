@@ -12,17 +12,18 @@ from riverlog.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.cluster.nodes import ClusterNode, NodeCluster, run
+from tests.cluster.nodes import WAIT_S, ClusterNode, NodeCluster, run
 from tests.cluster.test_replicas import TOPIC, leader_of, log_of, make_topic, until_equal, write
 
 
-async def delete(broker: ClusterNode, offset: int, timeout_ms: int = 20_000) -> tuple[ErrorCode, int]:
-    """What is answered, and the lowest log start that is told."""
+async def delete(broker: ClusterNode, offset: int, timeout_ms: int = 3_600_000) -> tuple[ErrorCode, int]:
+    """What is answered, and the lowest log start that is told; long before the request's time is over."""
     topic = DeleteRecordsTopic(
         name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
     )
     request = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
-    [result] = (await broker.ask(request, DeleteRecordsResponse)).topics[0].partitions
+    response = await asyncio.wait_for(broker.ask(request, DeleteRecordsResponse), WAIT_S)
+    [result] = response.topics[0].partitions
     return ErrorCode.of(result.error_code), result.low_watermark
 
 
