@@ -310,10 +310,8 @@ NOT_OUR_FOLLOWER = (
 ALONE = "the only replica is away"
 ISR_STAYS = "the last in the ISR stays in it when it dies; KRaft makes it an eligible leader replica instead"
 NOT_REGISTERED = (
-    "a broker that is away has no registration here, as with ZooKeeper: it has no address to tell, and gets"
-    " no replicas of new topics"
+    "a broker that is away has no registration here, as with ZooKeeper, and gets no replicas of new topics"
 )
-NO_FOLLOWER_READS = "followers do not serve consumers yet (KIP-392)"
 
 OF_BROKERS: tuple[Difference, ...] = (
     *(row for row in DIFFERENCES if row.kind in (Kind.CAPTURED, Kind.TEXT, Kind.BORN)),
@@ -340,9 +338,6 @@ OF_BROKERS: tuple[Difference, ...] = (
         only_in=ALONE,
     ),
     _differs("DescribeTopicPartitions", (0, 0), "topics.partitions.last_known_elr", ISR_STAYS, only_in=ALONE),
-    _differs("DescribeCluster", (2, 2), "brokers", NOT_REGISTERED, only_in=ALONE),
     _differs("CreateTopics", (7, 7), "topics", NOT_REGISTERED, only_in=ALONE),
-    _differs("Fetch", (11, 18), "responses", NO_FOLLOWER_READS, only_in="from a follower"),
-    _differs("Fetch", (16, 18), "node_endpoints", NO_FOLLOWER_READS, only_in="from a follower"),
 )
 """Of what is asked of several brokers. Only the rows of its own must be needed."""
