@@ -12,6 +12,7 @@ LONG: Final = {
     "tests/cluster/test_group_failover_long.py": "clients whose coordinator fails in one way or another",
     "tests/cluster/test_simulated_failover.py": "coordinators that fail in every state of a transaction",
     "tests/delivery/": "clients, brokers and Sparks that are killed at chosen moments",
+    "tests/differential/test_replay_in_pieces.py": "all recordings, with every request taken for a long one",
     "tests/hostile/test_mutations_over_a_socket.py": "a broker as a process, under spoilt bytes",
     "tests/metadata/test_zookeeper_servers.py": "servers of an ensemble that are killed and started",
     "tests/simulation/test_planted_bugs.py": "the simulator finds bugs that are planted in a copy",
