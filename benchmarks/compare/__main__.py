@@ -21,6 +21,7 @@ from rich.progress import Progress as Bars
 
 from benchmarks.compare import brokers, driver, growth, lifecycle, plan, plots, report, results, run, table
 from benchmarks.compare.case import Case, Tools
+from benchmarks.compare.replicated import watching
 
 OUTPUT = Path(__file__).parents[1] / "results"
 KAFKA_MISSING = 3
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # So that brokers are stopped.
     try:
         return compare(options, arguments, console)
-    except (driver.DriverMissingError, lifecycle.NotReadyError) as error:
+    except (driver.DriverMissingError, lifecycle.NotReadyError, watching.NeverSoError) as error:
         console.print(f"[red]cannot measure:[/] {error}")
         return 1
 

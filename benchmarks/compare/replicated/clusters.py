@@ -83,6 +83,12 @@ class Cluster(Target, ABC):
         """Whether somebody of the cluster starts a broker that ended."""
         return False
 
+    @property
+    def last_words(self) -> str:
+        """What each process said last, for when something does not come about."""
+        said = {path.name: path.read_text(errors="replace").strip() for path in self.root.glob("*.log")}
+        return "; ".join(f"{name}: {(text.splitlines() or [''])[-1]}" for name, text in sorted(said.items()))
+
     @abstractmethod
     def launch(self) -> None:
         """Start everything; the brokers may not be ready yet. Whatever happens, `stop` is to be called."""

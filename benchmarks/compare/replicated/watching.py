@@ -21,6 +21,7 @@ from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 
 PARTITIONS: Final = 12
 WAIT_S: Final = 120.0
+_READY_S: Final = 300.0  # A busy machine takes minutes to start three JVMs.
 _LOOK_S: Final = 0.01
 _ANSWER_S: Final = 5.0
 _METADATA: Final = 9
@@ -63,12 +64,14 @@ def look(cluster: Cluster, names: Sequence[str], without: Collection[int] = ()) 
     return None
 
 
-def wait_for(words: str, is_so: Callable[[], bool], *, every_s: float = _LOOK_S) -> float:
+def wait_for(
+    words: str, is_so: Callable[[], bool], *, every_s: float = _LOOK_S, wait_s: float = WAIT_S
+) -> float:
     """How many seconds it took."""
     started_s = time.perf_counter()
     while not is_so():
-        if time.perf_counter() - started_s > WAIT_S:
-            raise NeverSoError(f"{words}: not after {WAIT_S:g} s")
+        if time.perf_counter() - started_s > wait_s:
+            raise NeverSoError(f"{words}: not after {wait_s:g} s")
         time.sleep(every_s)
     return time.perf_counter() - started_s
 
@@ -94,7 +97,10 @@ def wait_until_ready(cluster: Cluster) -> None:
             return look(cluster, [name]) is not None
         return True
 
-    wait_for("three brokers ready", is_made)
+    try:
+        wait_for(f"three brokers of {cluster.name} ready", is_made, wait_s=_READY_S)
+    except NeverSoError as error:
+        raise NeverSoError(f"{error}; {cluster.last_words}") from None
     wait_in_sync(cluster, [name])
     Writes(cluster, name).take()
 

@@ -18,6 +18,9 @@ from riverlog.replication.replica_set import ReplicaSet
 _BEYOND_RECORDS_BYTES: Final = 64 * 1024**2
 """What a reply may have beyond the records that were asked for: a first batch that is larger, and heads."""
 
+_REUSED_BYTES: Final = 4 * 1024**2
+"""Of the memory for replies that is kept for each leader: more than the most of a busy one's are."""
+
 
 def following_of(
     settings: Settings,
@@ -33,7 +36,10 @@ def following_of(
 ) -> Following:
     """Start it, have it follow the image after the replicas, and close it."""
     fetching = ReplicaFetchConfig.from_settings(settings)
-    limits = ClientLimits(reply_bytes_max=fetching.response_bytes_max + _BEYOND_RECORDS_BYTES)
+    # What a leader sends is stored, or dropped, before more of it is received.
+    limits = ClientLimits(
+        reply_bytes_max=fetching.response_bytes_max + _BEYOND_RECORDS_BYTES, reused_bytes_max=_REUSED_BYTES
+    )
 
     def connect(leader: NodeId, on_closed: Callable[[str], None]) -> PeerConnection | None:
         broker = image().brokers.get(leader)

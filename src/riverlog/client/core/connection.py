@@ -40,6 +40,9 @@ class ClientLimits:
     request_bytes_max: int = (1 << 31) - 1
     """What the size of a frame can say. A broker may allow less, and hangs up then."""
     in_flight_max: int = 100
+    reused_bytes_max: int = 0
+    """How much memory is kept for large replies. Where there is any, a reply is valid only until its outcome
+    has been told."""
 
 
 LIMITS: Final = ClientLimits()
@@ -84,7 +87,7 @@ class ConnectionCore(Generic[Tag]):
         self._opening: Request[None] | None = None
         self._in_flight: deque[Request[Tag]] = deque()
         self._last_correlation_id = 0
-        self._frames = Frames(limits.reply_bytes_max)
+        self._frames = Frames(limits.reply_bytes_max, limits.reused_bytes_max)
         self._outgoing: deque[memoryview] = deque()
         self._queued_bytes = 0
         self._sent_bytes = 0
