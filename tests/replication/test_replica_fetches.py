@@ -70,13 +70,22 @@ def test_a_fetch_that_is_refused_moves_nothing(fetch: FollowerFetch, refusal: Er
     run_virtually(run)
 
 
-def test_a_registration_that_was_followed_by_another_is_not_listened_to() -> None:
+def test_only_the_registration_of_now_is_listened_to() -> None:
+    """Neither one that was followed by another, nor one that nobody has been given, as far as is known."""
+
     async def run() -> None:
-        partition = opened(Cluster(), partition_image(isr=[ME, SECOND]))
+        cluster = Cluster()
+        partition = opened(cluster, partition_image(isr=[ME, SECOND]))
         partition.append(records(), NOW_MS, for_all_replicas=True)
-        assert fetched(partition, SECOND, EPOCH, 0, broker_epoch=BROKER_EPOCH + 1) is None
+        later = BROKER_EPOCH + 1
+        assert fetched(partition, SECOND, EPOCH, 1, broker_epoch=later) is ErrorCode.UNKNOWN_LEADER_EPOCH
+        image = image_of(partition_image(isr=[ME, SECOND]))
+        anew = image.brokers[SECOND]._replace(epoch=later)
+        cluster.show(replace(image, brokers={**image.brokers, SECOND: anew}))
         assert fetched(partition, SECOND, EPOCH, 1) is ErrorCode.UNKNOWN_LEADER_EPOCH
         assert partition.log.high_watermark == 0
+        assert fetched(partition, SECOND, EPOCH, 1, broker_epoch=later) is None
+        assert partition.log.high_watermark == 1
 
     run_virtually(run)
 

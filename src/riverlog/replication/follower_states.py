@@ -66,13 +66,6 @@ class FollowerStates:
     def get(self, follower: NodeId) -> FollowerState | None:
         return self._states.get(follower)
 
-    def is_outdated(self, fetch: FollowerFetch) -> bool:
-        """Whether it comes from a registration before the one that has fetched since."""
-        known = self._states.get(fetch.node_id)
-        return (
-            known is not None and known.broker_epoch is not None and fetch.broker_epoch < known.broker_epoch
-        )
-
     def note(self, fetch: FollowerFetch, now_s: float, log_end: int) -> bool:
         """It has everything below the offset it fetches from. That may be less than before: a follower that
         has lost its disk begins again. Whether its log starts elsewhere than it was known to."""

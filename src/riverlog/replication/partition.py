@@ -374,12 +374,9 @@ class Partition(RoleHolder):
         self._followers.note_caught_up(follower, at_s)
 
     def _is_follower_now(self, fetch: FollowerFetch) -> bool:
-        """Whether it comes from another replica, under no registration that was followed by another."""
-        return (
-            self._in_sync.is_follower(fetch.node_id)
-            and self._standing.is_present(fetch.node_id, fetch.broker_epoch)
-            and not self._followers.is_outdated(fetch)
-        )
+        """Whether it comes from another replica, under its present registration."""
+        is_present = self._standing.is_present(fetch.node_id, fetch.broker_epoch)
+        return is_present and self._in_sync.is_follower(fetch.node_id)
 
     def _is_candidate(self, fetch: FollowerFetch) -> bool:
         """Whether it is out of sync, and is so no longer as far as its fetch tells."""

@@ -39,10 +39,11 @@ class Standing:
             self.on_candidate(partition)
 
     def is_present(self, node_id: NodeId, broker_epoch: int) -> bool:
-        """Whether a broker that says it is registered under this epoch may be so. One that registered a
-        moment ago knows it before this node's image does."""
+        """Whether a broker is registered under the epoch that it says. One that registered a moment ago knows
+        it before this node's image does, and asks again: who claims an epoch that nobody has been given would
+        otherwise be taken for it."""
         known = self.brokers.get(node_id)
-        return known is not None and broker_epoch >= known.epoch
+        return known is not None and broker_epoch == known.epoch
 
     def may_join(self, node_id: NodeId, broker_epoch: int, partition: PartitionKey) -> bool:
         """Whether a broker that fetches under this epoch may come into an ISR: not one that is leaving, that
