@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.faults import ScheduleError
-from riverlog.testing.simulation.replica_cases import draw_core, draw_kinds, draw_lost_nodes, draw_plan
+from riverlog.testing.simulation.replica_cases import (
+    TAKES_DATA,
+    draw_core,
+    draw_kinds,
+    draw_lost_nodes,
+    draw_plan,
+)
 
 VERSION: Final = 1
 FORM_S: Final = 5.0
@@ -126,7 +132,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         kinds += draw_kinds(chance)
     if plan is not None and profile == "core":
         plan = draw_core(chance, plan)
-        kinds = [each for each in kinds if each != "lost_disk"]
+        kinds = [each for each in kinds if each not in TAKES_DATA]
     nodes = 1 if not is_cluster else CLUSTER_NODES if plan is None else plan.nodes
     count = chance.randint(5, 25)
     hosts = [each["name"] for each in clients]

@@ -11,6 +11,8 @@ from riverlog.testing.simulation import faults
 
 _FIVE_NODES_SHARE: Final = 0.12
 _UNCLEAN_SHARE: Final = 0.2
+TAKES_DATA: Final = ("power_cut", "power_cut_of_all", "lost_disk")
+"""After these a replica leaves all ISRs, so that others may be the only ones that may lead."""
 
 
 class ReplicaPlan(NamedTuple):
@@ -53,7 +55,7 @@ def draw_plan(chance: random.Random, topics: list[str]) -> ReplicaPlan:
 
 def draw_core(chance: random.Random, plan: ReplicaPlan) -> ReplicaPlan:
     """The same, such that a majority of the nodes can do without the others: each has all partitions, nothing
-    is committed that fewer than two have, and no power cut takes anything away."""
+    is committed that fewer than two have."""
     enough = {
         "min.insync.replicas": "2",
         "transaction.state.log.min.isr": "2",

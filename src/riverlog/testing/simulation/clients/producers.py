@@ -223,6 +223,9 @@ class Producer(SimulatedClient):
         if code == ErrorCode.UNKNOWN_SERVER_ERROR:
             raise self.violated("I6", "a produce was answered with UNKNOWN_SERVER_ERROR")
         self.refused("produce", code, at=at)
+        if code == ErrorCode.REQUEST_TIMED_OUT:
+            # A client asks for leaders again by the age of what it knows; one that is cut off tells no other.
+            self._routes.go_anywhere()
         if code in _BEGIN_ANEW:
             if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and follows_failure:
                 return True

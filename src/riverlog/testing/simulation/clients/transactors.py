@@ -255,7 +255,10 @@ class Transactor(Producer):
             if code == ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise self.violated("I6", f"{what} was answered with UNKNOWN_SERVER_ERROR")
             self.refused(what, code)
-            if code not in TRY_AGAIN or (code in ELSEWHERE and not self._routes.is_sole):
+            if code == ErrorCode.REQUEST_TIMED_OUT:
+                self._routes.go_anywhere()  # As `Producer` does.
+            is_elsewhere = code in ELSEWHERE or code == ErrorCode.REQUEST_TIMED_OUT
+            if code not in TRY_AGAIN or (is_elsewhere and not self._routes.is_sole):
                 break
             await self.pause(0.1)
         raise _GiveUpError
