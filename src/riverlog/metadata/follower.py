@@ -225,7 +225,12 @@ class MetadataFollower:
         found: list[T] = []
         waiting = list(paths)
         for start in range(0, len(waiting), _READS_AT_ONCE):
-            found += await asyncio.gather(*map(read, waiting[start : start + _READS_AT_ONCE]))
+            some = map(read, waiting[start : start + _READS_AT_ONCE])
+            # All are waited for, so that none is left behind when another fails.
+            for each in await asyncio.gather(*some, return_exceptions=True):
+                if isinstance(each, BaseException):
+                    raise each
+                found.append(each)
         return found
 
 
