@@ -129,7 +129,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         kinds += chance.sample(faults.OF_A_CLUSTER, chance.randint(2, 4))
     if profile in REPLICATED:
         plan = draw_plan(chance, list(TOPICS))
-        kinds += draw_kinds(chance)
+        kinds += draw_kinds(chance, isolates=profile != "core")
     if plan is not None and profile == "core":
         plan = draw_core(chance, plan)
         kinds = [each for each in kinds if each not in TAKES_DATA]

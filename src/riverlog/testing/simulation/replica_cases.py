@@ -84,6 +84,9 @@ def draw_lost_nodes(chance: random.Random, nodes: int, chaos_s: float) -> list[d
     ]
 
 
-def draw_kinds(chance: random.Random) -> list[str]:
-    """Faults that need others who have what one loses."""
-    return chance.sample(faults.OF_REPLICAS, chance.randint(0, 3))
+def draw_kinds(chance: random.Random, *, isolates: bool) -> list[str]:
+    """Faults that need others who have what one loses. Where nodes are cut off for ever none is isolated for
+    a while, since the end of that would end the other cut as well."""
+    if isolates:
+        return chance.sample(faults.OF_REPLICAS, chance.randint(0, 3))
+    return chance.sample([each for each in faults.OF_REPLICAS if each != "isolated"], chance.randint(0, 2))

@@ -44,7 +44,7 @@ class Summary:
         """What a profile must come across and has not."""
         is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
-        left_out.update(() if profile == "core" else FOR_EVER)
+        left_out.update(("isolated",) if profile == "core" else FOR_EVER)
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
         wanted += MUST_HAPPEN_WITH_REPLICAS if is_replicated else ()
