@@ -13,6 +13,7 @@ _KILLS = "tests/delivery/test_replica_kills.py"
 _FIVE = "tests/delivery/test_five_replicas.py"
 _ROLLING = "tests/delivery/test_rolling_restart.py"
 _SPARK = "tests/delivery/test_spark_exactly_once.py"
+_REPLICAS = "tests/simulation/test_replicas.py"
 _SPARK_LONG = "tests/delivery/test_spark_long_run.py"
 
 
@@ -59,9 +60,20 @@ GUARANTEES = (
         (_CATCHES, _MIXED, "tests/storage/test_producers.py", "tests/storage/test_producer_model.py"),
     ),
     Guarantee(7, "Replicas are byte-identical below the lowest high watermark.", (_KILLS, _FIVE, _ROLLING)),
-    Guarantee(8, "At most one leader per epoch; epochs only rise.", missing="one node so far"),
     Guarantee(
-        9, "No truncation below the high watermark unless unclean election is on.", missing="one node so far"
+        8,
+        "At most one leader per epoch; epochs only rise; the leader is in the ISR, and every member of ISR or"
+        " ELR holds all committed data.",
+        (_REPLICAS, "tests/simulation/test_states.py", "tests/controller/test_leadership.py"),
+    ),
+    Guarantee(
+        9,
+        "No truncation below the high watermark unless unclean election is on.",
+        (
+            _REPLICAS,
+            "tests/replication/following/test_truncation.py",
+            "tests/delivery/test_unclean_election.py",
+        ),
     ),
     Guarantee(
         10,
@@ -108,8 +120,13 @@ GUARANTEES = (
         "A transactional produce never lands outside its transaction.",
         (_CATCHES, "tests/broker/test_transactions.py"),
     ),
-    Guarantee(16, "After the last fault heals all brokers agree.", (_KILLS,)),
-    Guarantee(17, "Orders of an old controller epoch are refused.", missing="one node so far"),
+    Guarantee(16, "After the last fault heals all brokers agree.", (_KILLS, _REPLICAS)),
+    Guarantee(
+        17,
+        "Orders of an old controller epoch are refused; a leader without its session acknowledges nothing"
+        " that the whole ISR has not confirmed.",
+        (_REPLICAS, "tests/simulation/test_controllers.py", "tests/replication/test_lease.py"),
+    ),
     Guarantee(
         18,
         "Memory stays within base and budget for any input; no descriptor or task leaks.",
@@ -117,6 +134,11 @@ GUARANTEES = (
     ),
     Guarantee(19, "An unauthorised call changes and reveals nothing.", missing="there are no ACLs so far"),
     Guarantee(20, "The same seed gives the same simulated run.", ("tests/storage/test_crash.py",)),
+    Guarantee(
+        21,
+        "No log of an existing topic id is deleted by a start: what nobody claims is set aside.",
+        ("tests/simulation/test_swarm.py", _REPLICAS),
+    ),
 )
 
 DELIVERY = (
