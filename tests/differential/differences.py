@@ -325,7 +325,6 @@ OF_BROKERS: tuple[Difference, ...] = (
         for epoch in (
             "without an epoch of the leader",
             "with an epoch of the leader",
-            "with a later epoch of the leader",
         )
     ),
     _differs("Metadata", (1, 13), "topics.partitions.isr_nodes", ISR_STAYS, only_in=ALONE),

@@ -52,6 +52,7 @@ _NOT_YET: Final = ErrorCode.OFFSET_NOT_AVAILABLE
 _NOT_YET_SINCE: Final = 5
 _NEVER: Final = 1 << 15
 _NO_EPOCH: Final = -1
+_CONSUMER: Final = -1
 _DEBUGGING: Final = -2
 """The replica id of who wants to know of this broker's copy, be it the leader's or not."""
 _READ_COMMITTED: Final = 1
@@ -129,7 +130,7 @@ class ListOffsetsHandler:
             refusal = ErrorCode.UNKNOWN_SERVER_ERROR
         if refusal is not None:
             return _error(index, refusal)
-        if request.replica_id >= 0 and wanted.timestamp == _LATEST:
+        if request.replica_id != _CONSUMER and wanted.timestamp == _LATEST:
             return _log_end(index, partition)
         try:
             reply = _answer(index, partition, wanted.timestamp, request.isolation_level == _READ_COMMITTED)
