@@ -117,7 +117,9 @@ def test_a_directory_that_has_lost_its_metadata_is_adopted_from_its_logs(tmp_pat
     with Broker(data_dir=str(data)) as broker:
         riverlog = CommandLine(broker.bootstrap_servers)
         topic = riverlog.topic("--partitions", "2")
-        riverlog.produce(topic, "kept", "as well")
+        # A partition that was never written to has no files.
+        riverlog.produce(topic, "kept", options=("--partition", "0"))
+        riverlog.produce(topic, "as well", options=("--partition", "1"))
         [described] = riverlog("topic", "describe", topic, "-o", "json").json
         riverlog.consume(topic, "--group", "g")
     has_metadata = riverlog("metadata", "adopt", "-d", str(data), code=1)
