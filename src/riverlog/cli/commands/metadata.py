@@ -119,8 +119,8 @@ def adopt(
     """Make metadata from the logs: of a directory of Apache Kafka, or of one that has lost its metadata.
 
     Topics, ids and partitions are found in the files; the last partitions of a topic are not if they were
-    never written to (add them with `topic alter`). Settings are not found: adopted topics keep their records
-    without limit until retention.ms is set. Partitions that other brokers had begin empty.
+    never written to (`topic add-partitions` makes them). Settings are not found: adopted topics keep their
+    records without limit until retention.ms is set. Partitions that other brokers had begin empty.
 
     Example: riverlog metadata adopt --data-dir /var/lib/kafka --dry-run
     """
