@@ -4,11 +4,15 @@ A worker tells where it is and, where it is asked to, waits there until it is to
 where the test wants it and not where luck puts it.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any
+
+faulthandler.register(signal.SIGUSR1, all_threads=False)  # A worker that tells nothing is asked where it is.
 
 
 class Control:

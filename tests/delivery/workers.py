@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 from tests.processes import END_S, ROOT, Process
 
 DEADLINE_S = END_S
+_ANSWER_S = 5.0
 
 
 class WorkerError(AssertionError):
@@ -37,6 +39,7 @@ class Worker(Process):
         try:
             told = self._told.get(timeout=deadline_s)
         except queue.Empty:
+            self._ask_where_it_is()
             raise WorkerError(f"nothing told for {deadline_s} s\n{self._last_errors()}") from None
         if told is None:
             raise WorkerError(f"the worker ended with {self.wait()}\n{self._last_errors()}")
@@ -70,6 +73,14 @@ class Worker(Process):
             if line.endswith(b"\n"):
                 self._told.put(json.loads(line))
         self._told.put(None)
+
+    def _ask_where_it_is(self) -> None:
+        """Have it write that down (`control`), for the account of what went wrong."""
+        said = len(self.errors())
+        self.process.send_signal(signal.SIGUSR1)
+        end = time.monotonic() + _ANSWER_S
+        while len(self.errors()) == said and self.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
 
     def _last_errors(self) -> str:
         return self.errors()[-4000:]
