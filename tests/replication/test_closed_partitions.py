@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+import pytest
+
 from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
+from riverlog.replication import replica_set
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.storage.directory.data_directories import DataDirectories
 from riverlog.storage.log.closed_log import NOTHING, LogFacts
@@ -89,3 +92,20 @@ def test_directories_say_that_a_log_was_opened_or_closed_or_that_they_failed() -
         directories.online[0].health.fail("pulled out")
         seen.append(directories.changes)
     assert seen == sorted(set(seen))
+
+
+def test_of_many_closed_partitions_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_set, "_LOOKED_AT_MAX", 2)
+
+    async def run() -> None:
+        cluster = Cluster(KnownLogs())
+        cluster.show(image_of(SOLE, SOLE, SOLE))
+        look = cluster.replicas.look
+        first, second = look(TOPIC, 0), look(TOPIC, 1)
+        assert look(TOPIC, 0) is first
+        third = look(TOPIC, 2)
+        assert look(TOPIC, 1) is second
+        assert look(TOPIC, 2) is third
+        assert look(TOPIC, 0) is not first
+
+    run_virtually(run)

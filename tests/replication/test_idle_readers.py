@@ -76,3 +76,16 @@ def test_a_change_disturbs_those_of_its_partition() -> None:
     assert (mine.disturbed, others.disturbed) == (1, 0)
     idle.disturb_all()
     assert (mine.disturbed, others.disturbed) == (2, 1)
+
+
+def test_a_partition_that_was_let_go_finds_those_who_wait_for_it_again() -> None:
+    """One that is kept no longer may still be in use by a request, which then begins to wait."""
+    idle, reader = IdleReaders(), Watching()
+    partition = idle_partition(idle)
+    idle.forget_one(PARTITION)
+    partition.watch(reader)
+    assert len(idle) == 1
+    idle.forget_one(PARTITION)
+    waiting = idle.take(PARTITION)
+    assert waiting is not None
+    assert list(waiting.waiting) == [reader]

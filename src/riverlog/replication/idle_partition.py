@@ -40,6 +40,13 @@ class IdleReaders:
         self.round += 1
         self._waiting = {each: readers for each, readers in self._waiting.items() if readers}
 
+    def forget_one(self, topic_partition: TopicPartition) -> None:
+        """Let go of a partition, unless somebody waits for it."""
+        readers = self._waiting.get(topic_partition)
+        if readers is not None and not readers:
+            self.round += 1
+            del self._waiting[topic_partition]
+
     def take(self, topic_partition: TopicPartition) -> WaitingReaders | None:
         self.round += 1
         return self._waiting.pop(topic_partition, None)

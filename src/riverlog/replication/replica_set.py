@@ -216,9 +216,12 @@ class ReplicaSet:
 
     def _look_at_closed(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
         changes = self._logs.changes
-        if changes != self._looked_at_after or len(self._looked_at) >= _LOOKED_AT_MAX:
+        if changes != self._looked_at_after:
             self._looked_at_after = changes
             self._forget_idle()
+        elif len(self._looked_at) >= _LOOKED_AT_MAX:
+            oldest = self._looked_at.pop(next(iter(self._looked_at)))
+            self._idle.forget_one(oldest.topic_partition)
         made = self._make_idle(topic, index)
         if isinstance(made, IdlePartition):
             self._looked_at[topic, index] = made
