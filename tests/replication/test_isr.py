@@ -26,6 +26,7 @@ from tests.replication.replicated import (
     SECOND,
     THIRD,
     TOPIC,
+    TOPIC_ID,
     fetched,
     image_of,
     opened,
@@ -195,6 +196,7 @@ class Written:
         self.path = layout.partition_state(TOPIC, 0)
 
     async def prepare(self) -> None:
+        await self.store.create(layout.DELETED_TOPICS)
         for each in ALL:
             await self.store.create(layout.registration(each))
             await self.store.create(layout.broker(each), ephemeral=True)
@@ -202,7 +204,7 @@ class Written:
         await self.store.create(self.path, payloads.encode_partition(node))
 
     async def write(self, isr: tuple[NodeId, ...], *joining: tuple[NodeId, int]) -> bool:
-        write = IsrWrite(TopicPartition(TOPIC, 0), self.image, isr, joining, 1)
+        write = IsrWrite(TopicPartition(TOPIC, 0), TOPIC_ID, self.image, isr, joining, 1)
         return await write_isr(self.store, write, lambda: 0.5)
 
     async def isr(self) -> tuple[NodeId, ...]:
@@ -240,6 +242,27 @@ def test_a_write_rests_on_all_registrations_and_on_the_state() -> None:
         await store.delete(layout.broker(ME))
         assert not await given.write((ME,)), "the leader is not there"
         assert await given.isr() == ALL
+
+    with_state(run)
+
+
+def test_a_write_about_a_topic_that_was_deleted_is_not_let_into_the_one_made_after_it() -> None:
+    async def run(given: Written) -> None:
+        store = given.store
+        await store.delete(given.path)
+        await store.create(layout.deleted_topic(payloads.uuid_text(TOPIC_ID)))
+        anew = payloads.PartitionNode(SECOND, LeaderEpoch(0), (SECOND, THIRD), 1, 0)
+        await store.create(given.path, payloads.encode_partition(anew))
+        assert not await given.write((ME,)), "the version is the same, the topic is not"
+        assert await given.isr() == (SECOND, THIRD)
+
+    with_state(run)
+
+
+def test_a_write_leaves_nothing_behind_that_looks_like_a_deletion() -> None:
+    async def run(given: Written) -> None:
+        assert await given.write((ME,))
+        assert not await given.store.children(layout.DELETED_TOPICS)
 
     with_state(run)
 

@@ -1,23 +1,26 @@
 """The write with which a leader changes the ISR of its partition: one step with everything that it rests on.
 
-It is refused unless the state is the one that was decided on, this broker is registered as it was when it was
-elected, and each replica that comes in is registered as its fetches say and has told nothing new of itself
-(KIP-841, KIP-903), as that it is about to leave or that its disk has failed. So neither a leader that was
-followed by another can change the ISR, nor a process that has ended be taken into it. An answer that is lost
-is read again until it is known.
+It is refused unless topic and state are those that were decided on, this broker is registered as it was when
+it was elected, and each replica that comes in is registered as its fetches say and has told nothing new of
+itself (KIP-841, KIP-903), as that it is about to leave or that its disk has failed. So neither a leader that
+was followed by another can change the ISR, nor a process that has ended be taken into it. An answer that is
+lost is read again until it is known.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from riverlog.metadata import layout
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.partition_states import after_isr_change
-from riverlog.metadata.payloads import encode_partition
+from riverlog.metadata.payloads import encode_partition, uuid_text
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.metadata_store import (
     Check,
+    Create,
+    Delete,
     MetadataStore,
     Operation,
     OutcomeUnknownError,
@@ -32,6 +35,7 @@ RETRY_MAX_S: Final = 1.0
 
 class IsrWrite(NamedTuple):
     topic_partition: TopicPartition
+    topic_id: UUID
     image: PartitionImage
     """As it was decided on."""
     isr: tuple[NodeId, ...]
@@ -53,8 +57,17 @@ def operations_of(write: IsrWrite) -> list[Operation]:
         Check(layout.broker(image.leader)),
         *(Check(layout.registration(node_id), epoch) for node_id, epoch in write.joining),
         *(Check(layout.broker(node_id), write.told.get(node_id, 0)) for node_id, _ in write.joining),
+        *_not_deleted(write.topic_id),
         Set(path, data, image.partition_epoch),
     ]
+
+
+def _not_deleted(topic_id: UUID) -> list[Operation]:
+    """That the topic is still there. The state of one that was made anew under its name has the same path and
+    comes by the same versions, so its version alone would let in what was decided about the topic before it.
+    What has been deleted is remembered by its id, and the memory of it cannot be made twice."""
+    memory = layout.deleted_topic(uuid_text(topic_id))
+    return [Create(memory), Delete(memory)]
 
 
 async def write_isr(store: MetadataStore, write: IsrWrite, jitter: Callable[[], float]) -> bool:

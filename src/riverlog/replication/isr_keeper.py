@@ -102,7 +102,9 @@ class IsrKeeper:
         min_isr = partition.log.config.min_insync_replicas
         brokers = self._replicas.standing.brokers
         told = {node_id: brokers[node_id].registration_version for node_id, _ in change.joining}
-        write = IsrWrite(partition.topic_partition, image, change.isr, change.joining, min_isr, told)
+        write = IsrWrite(
+            partition.topic_partition, partition.topic_id, image, change.isr, change.joining, min_isr, told
+        )
         self._writing[partition] = asyncio.create_task(
             self._carry_out(partition, change, write), name=f"ISR of {partition.topic_partition}"
         )
