@@ -213,6 +213,34 @@ def test_log_start_and_high_watermark_survive_in_checkpoints() -> None:
     assert disk.read("/data/replication-offset-checkpoint") == b"0\n1\norders 0 7\n"
 
 
+@pytest.mark.parametrize("checkpoint", ["written", "written before a crash", "on its way"])
+def test_a_partition_made_anew_has_nothing_of_the_one_before_it_after_a_crash(checkpoint: str) -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 10)
+    log = directory.get(PARTITION)
+    assert log is not None
+    log.cutting.delete_records(4)
+    log.state.set_high_watermark(7)
+    write = directory.begin_checkpoint()
+    if checkpoint != "on its way":
+        write()
+    directory.delete(PARTITION)
+    if checkpoint == "written before a crash":
+        disk.kill()
+        directory = reopened(disk)
+    directory.create(PARTITION, UUID(int=8))
+    if checkpoint == "on its way":
+        write()
+    log = directory.get(PARTITION)
+    assert log is not None
+    for number in range(6):
+        append(log, batch(b"new %d" % number))
+    disk.kill()
+    log = reopened(disk).get(PARTITION)
+    assert log is not None
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, 0, 6)
+
+
 def test_an_older_checkpoint_never_replaces_a_newer_one() -> None:
     disk = SimulatedDisk()
     directory = with_records(disk, 2)

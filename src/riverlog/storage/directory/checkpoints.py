@@ -2,7 +2,10 @@
 
 Kept by name of the partition's directory, and only where they are not 0, so that idle partitions cost
 nothing. A checkpoint is taken on the event loop as a copy and written by the function that this returns,
-which blocks. Writers take turns, and one that was taken earlier never replaces a later one.
+which blocks. Writers take turns, and one that was taken earlier never replaces a later one. The files know a
+partition by its name only, so what they hold of one that is gone must go before another of its name is made
+(`forgotten`): after a crash that one would begin where the other began and be recovered from where the other
+was safe.
 """
 
 import threading
@@ -22,6 +25,7 @@ _Contents = tuple[tuple[str, dict[str, int]], ...]
 class DirectoryCheckpoints:
     __slots__ = (
         "_disk",
+        "_gone",
         "_lock",
         "_path",
         "_taken",
@@ -40,6 +44,8 @@ class DirectoryCheckpoints:
         self._written = 0
         self._written_contents: _Contents | None = None
         """What the files hold, once written: an idle node does not write and sync the same again."""
+        self._gone: dict[str, int] = {}
+        """Names that the files may hold still, each with the last checkpoint that was taken with it."""
         self.recovery_points = self._read(names.RECOVERY_POINTS)
         self.high_watermarks = self._read(names.HIGH_WATERMARKS)
         self.log_starts = self._read(names.LOG_STARTS)
@@ -50,7 +56,16 @@ class DirectoryCheckpoints:
 
     def forget(self, name: str) -> None:
         for offsets in (self.recovery_points, self.high_watermarks, self.log_starts):
-            offsets.pop(name, None)
+            self._drop(offsets, name)
+
+    def _drop(self, offsets: dict[str, int], name: str) -> None:
+        if offsets.pop(name, None) is not None:
+            self._gone[name] = self._taken
+
+    def forgotten(self, name: str) -> bool:
+        """Whether the files hold nothing of it either, nor will by a checkpoint that is on its way."""
+        taken = self._gone.get(name)
+        return taken is None or taken < self._written
 
     def note(self, name: str, log: Log) -> None:
         for offsets, offset in (
@@ -61,12 +76,13 @@ class DirectoryCheckpoints:
             if offset:
                 offsets[name] = offset
             else:
-                offsets.pop(name, None)
+                self._drop(offsets, name)
 
     def begin(self, logs: Iterable[tuple[str, Log]]) -> Callable[[], None]:
         """Take the present offsets; the result writes them. Call it in a thread."""
         for name, log in logs:
             self.note(name, log)
+        self._gone = {name: taken for name, taken in self._gone.items() if taken >= self._written}
         self._taken += 1
         number = self._taken
         contents = (
@@ -78,10 +94,11 @@ class DirectoryCheckpoints:
 
         def write() -> None:
             with self._lock:
-                if number < self._written or contents == self._written_contents:
+                if number < self._written:
                     return
-                for name, offsets in contents:
-                    replace_file(self._disk, f"{self._path}/{name}", encode_offsets(offsets))
+                if contents != self._written_contents:
+                    for name, offsets in contents:
+                        replace_file(self._disk, f"{self._path}/{name}", encode_offsets(offsets))
                 self._written = number
                 self._written_contents = contents
 

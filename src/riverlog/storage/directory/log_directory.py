@@ -191,6 +191,10 @@ class LogDirectory:
         name = str(partition)
         if name in self._known:
             return
+        self._checkpoints.forget(name)
+        self._cleaned.forget(name)
+        if not self._checkpoints.forgotten(name):
+            self.begin_checkpoint()()
         directory = f"{self.path}/{name}"
         self._opened.note(name)
         self._disk.make_directories(directory)
@@ -198,8 +202,6 @@ class LogDirectory:
             write_topic_id(self._disk, directory, topic_id)
         self._known.add(name)
         self._created.add(name)
-        self._checkpoints.forget(name)
-        self._cleaned.forget(name)
 
     def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
         """The log of a partition, opened (and recovered) now if it was not; None when there is none.
