@@ -7,6 +7,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
+from riverlog.storage.disk.open_files import OpenFiles
 from riverlog.storage.log.appends import AppendOrigin
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -118,6 +119,19 @@ def test_an_error_on_read_takes_the_directory_offline() -> None:
     with pytest.raises(StorageError):
         log.read(0, max_bytes=100, end_offset=1)
     assert not log.is_online
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_log_that_cannot_be_loaded_leaves_no_file_open(after: int) -> None:
+    disk, open_files = SimulatedDisk(), OpenFiles()
+    log = open_log(disk, config=LogConfig(segment_bytes=200))
+    for number in range(6):
+        append(log, batch(b"value-%d" % number))
+    disk.kill()  # So that everything is read again.
+    disk.fail("read", errno.EIO, after=after)
+    with pytest.raises(StorageError):
+        open_log(disk, config=LogConfig(segment_bytes=200), open_files=open_files)
+    assert open_files.count == 0
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])

@@ -55,10 +55,20 @@ class LogLoader:
         return self.to_open.config
 
     def load(self) -> LoadedLog:
+        segments: list[Segment] = []
+        try:
+            return self._load(segments)
+        except BaseException:
+            for segment in segments:
+                segment.forget_files()
+            raise
+
+    def _load(self, segments: list[Segment]) -> LoadedLog:
+        """With `segments` the ones that the log has in the end, or had when something failed."""
         found = self._tidy()
         epochs = self._load_epochs()
         snapshots = ProducerSnapshots(self.directory, self.files.disk, found.get(names.SNAPSHOT, set()))
-        segments = [self._segment(base) for base in sorted(found.get(names.LOG, set()))]
+        segments += [self._segment(base) for base in sorted(found.get(names.LOG, set()))]
         for earlier, later in itertools.pairwise(segments):
             earlier.next_offset = later.base_offset
         producers = ProducerStates()
@@ -70,7 +80,7 @@ class LogLoader:
             self._replay(segments, producers, snapshots, segments[-1].next_offset)
         if not segments:
             base = self.to_open.log_start_offset
-            segments = [Segment(self.directory, base, self.files, created_ms=self.now_ms)]
+            segments.append(Segment(self.directory, base, self.files, created_ms=self.now_ms))
         end_offset = segments[-1].next_offset
         epochs.truncate_from_end(end_offset)
         snapshots.remove_strays({segment.base_offset for segment in segments}, end_offset)
