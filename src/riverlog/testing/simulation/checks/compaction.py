@@ -5,7 +5,7 @@ A record that a power cut took may have made older ones superfluous before, so i
 """
 
 from riverlog.records.record import records_of
-from riverlog.replication.roles import Leader
+from riverlog.replication.roles import Leader, Role
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
 from riverlog.testing.simulation.checks.log_files import batches
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
@@ -27,8 +27,7 @@ class CompactionCheck:
             ledger, log = self._ledger.of(topic, partition.topic_id, index), partition.log
             if not ledger.is_compacted or not log.is_online:
                 continue
-            # A follower that has not been told of an unclean election yet has another history.
-            if isinstance(partition.role, Leader) or not ledger.has_lost:
+            if not ledger.has_lost or _has_its_history(partition.role, ledger):
                 self._compare(ledger, node, log.directory, log.high_watermark)
 
     def _compare(self, ledger: PartitionLedger, node: SimulatedNode, directory: str, end: int) -> None:
@@ -66,3 +65,8 @@ class CompactionCheck:
                 if record.key is not None
             ]
         return keyed
+
+
+def _has_its_history(role: Role, ledger: PartitionLedger) -> bool:
+    """Whoever has not been told of an unclean election yet, its former leader too, has another one."""
+    return isinstance(role, Leader) and role.epoch >= ledger.unclean_epoch

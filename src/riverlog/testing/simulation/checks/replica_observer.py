@@ -240,6 +240,7 @@ class ReplicaObserver(NodeObserver):
             log_end = log.log_end_offset if is_online else 0
             flushed = log.flushed_offset if is_online and log.config.acks_fsync else 0
             self._left[ledger] = _Left(log_end, flushed, min(view.holding.end, log_end))
+        self._seen.clear()  # If it dies in its next start, too, what was left is what it left here.
 
     def _on_cut(self, ledger: PartitionLedger) -> None:
         left = self._left.get(ledger)
