@@ -26,7 +26,7 @@ from benchmarks.asking import ask
 from benchmarks.figures import Aim, Figure, show
 from benchmarks.loop_turns import TurnMeter
 from benchmarks.servers import Server, cpu_s, riverlog
-from riverlog.node.event_loop import collect_rarely
+from riverlog.node.processes.event_loop import collect_rarely
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -11,7 +11,7 @@ import pytest
 
 from riverlog.broker.net.network import AsyncNetwork
 from riverlog.model.network import Address, Socket
-from riverlog.node.event_loop import loop_factory
+from riverlog.node.processes.event_loop import loop_factory
 
 Outcome = Socket | OSError
 

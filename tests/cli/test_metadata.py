@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.metadata.embedded_store import FILE_NAME
+from riverlog.metadata.stores.embedded_store import FILE_NAME
 from riverlog.model.errors import FormatError
 from riverlog.testing import Broker
 from tests.cli.running import CommandLine

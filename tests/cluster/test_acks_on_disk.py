@@ -2,7 +2,7 @@
 
 import asyncio
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
 from tests.cluster.nodes import running_cluster

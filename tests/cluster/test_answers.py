@@ -1,6 +1,6 @@
 """What brokers answer about each other: leaders, addresses, the controller, who leads instead (KIP-951)."""
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.describe_cluster import (
     DescribeClusterBroker,

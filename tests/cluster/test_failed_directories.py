@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from riverlog.controller.elections import Election
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.elections import Election
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata.image import PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId, TopicPartition

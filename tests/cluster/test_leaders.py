@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from riverlog.controller.deletion import TopicToDelete
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.deletion import TopicToDelete
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import layout
 from riverlog.metadata.image import ClusterImage, PartitionImage
 from riverlog.metadata.payloads import PartitionNode, TopicNode, encode_partition, encode_topic

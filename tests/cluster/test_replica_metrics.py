@@ -4,7 +4,7 @@ Those of truncations, unclean elections and restarts are seen to move where thes
 `test_restarts`, `tests/replication/following`).
 """
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.model.errors import ErrorCode
 from riverlog.node.metrics import InMemoryMetrics
 from tests.cluster.nodes import ClusterNode, NodeCluster, run

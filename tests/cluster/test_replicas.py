@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata.image import PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.records.builder import build_batch

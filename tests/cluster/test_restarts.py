@@ -3,9 +3,9 @@
 import shutil
 from collections.abc import Callable
 
-from riverlog.controller.deletion import TopicToDelete
-from riverlog.controller.elections import Election
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.deletion import TopicToDelete
+from riverlog.controller.decisions.elections import Election
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import layout
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage, PartitionImage

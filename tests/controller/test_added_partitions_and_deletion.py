@@ -4,9 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan, decide_added_partitions
-from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
-from riverlog.controller.deletion import Deletion, TopicToDelete, decide_deletions
+from riverlog.controller.decisions.added_partitions import (
+    AddedPartitions,
+    AddedPartitionsPlan,
+    decide_added_partitions,
+)
+from riverlog.controller.decisions.deletion import Deletion, TopicToDelete, decide_deletions
+from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId

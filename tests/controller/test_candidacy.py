@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riverlog.controller.candidacy import Term, decide_claim
 from riverlog.controller.controller import Controller
-from riverlog.controller.decisions import NOT_CONTROLLER
-from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules
+from riverlog.controller.decisions.candidacy import Term, decide_claim
+from riverlog.controller.decisions.refusals import NOT_CONTROLLER
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan, TopicRules
 from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.ids import NodeId

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from riverlog.controller import writes
-from riverlog.controller.added_partitions import AddedPartitions
-from riverlog.controller.deletion import TopicToDelete
-from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.controller.decisions.added_partitions import AddedPartitions
+from riverlog.controller.decisions.deletion import TopicToDelete
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text

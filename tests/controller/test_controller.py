@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.controller.added_partitions import AddedPartitions
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.deletion import TopicToDelete
+from riverlog.controller.decisions.added_partitions import AddedPartitions
+from riverlog.controller.decisions.deletion import TopicToDelete
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.controller.setting_changes import ConfigChange
-from riverlog.controller.topics import NewTopic, TopicPlan
 from riverlog.metadata import layout
-from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.image import ConfigResource, PartitionImage, ResourceType
 from riverlog.metadata.payloads import uuid_text
 from riverlog.metadata.registration import register
+from riverlog.metadata.stores.embedded_store import EmbeddedStore
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Versioned

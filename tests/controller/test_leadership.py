@@ -6,15 +6,15 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.elections import Election, decide_election, decide_rebalance
-from riverlog.controller.leadership import (
+from riverlog.controller.decisions.elections import Election, decide_election, decide_rebalance
+from riverlog.controller.decisions.leadership import (
     ElectionRules,
     Leadership,
     NewState,
     decide_states,
     leads_what_others_could,
 )
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.metadata.partition_states import after_isr_change
 from riverlog.metadata.payloads import PartitionNode

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.controller.placement import arrange, host_of, place
+from riverlog.controller.decisions.placement import arrange, host_of, place
 from riverlog.metadata.image import BrokerImage
 from riverlog.model.ids import NodeId
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
-from riverlog.controller.names import TakenNames
-from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
+from riverlog.controller.decisions.names import TakenNames
+from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId

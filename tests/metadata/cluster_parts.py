@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from riverlog.controller.controller import Controller
-from riverlog.controller.topics import TopicRules
+from riverlog.controller.decisions.topics import TopicRules
 from riverlog.metadata import cluster, layout
-from riverlog.metadata.embedded_store import EmbeddedStore
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, register
+from riverlog.metadata.stores.embedded_store import EmbeddedStore
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.network import Address

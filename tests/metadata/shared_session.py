@@ -8,7 +8,7 @@ import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from riverlog.metadata.shared.store import SharedStore
+from riverlog.metadata.stores.shared.store import SharedStore
 from riverlog.model.metadata_store import BadVersionError, MetadataStore
 
 

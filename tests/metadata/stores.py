@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from riverlog.metadata.embedded_store import EmbeddedStore
-from riverlog.metadata.shared.store import SharedStore
+from riverlog.metadata.stores.embedded_store import EmbeddedStore
+from riverlog.metadata.stores.shared.store import SharedStore
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.testing.simulated_store import SimulatedEnsemble
 

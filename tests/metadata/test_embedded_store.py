@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.metadata.embedded_store import EmbeddedStore
-from riverlog.metadata.node_rows import FORMAT_VERSION
-from riverlog.metadata.node_table import NodeTable
+from riverlog.metadata.stores.embedded_store import EmbeddedStore
+from riverlog.metadata.stores.node_rows import FORMAT_VERSION
+from riverlog.metadata.stores.node_table import NodeTable
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import Create, Operation, StoreError, Versioned
 
@@ -125,7 +125,7 @@ def test_a_failed_write_is_a_store_error_and_leaves_the_store_usable(tmp_path: P
 _WRITER = """
 import asyncio, sys
 from concurrent.futures import ThreadPoolExecutor
-from riverlog.metadata.embedded_store import EmbeddedStore
+from riverlog.metadata.stores.embedded_store import EmbeddedStore
 from riverlog.model.metadata_store import Create
 
 async def main():

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import cluster, export, layout
 from riverlog.metadata.producer_ids import BLOCK_SIZE, ProducerIds
 from riverlog.metadata.strays import stray_logs

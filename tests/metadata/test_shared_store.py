@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from riverlog.metadata.shared import host, session_files
-from riverlog.metadata.shared.store import SharedStore
-from riverlog.metadata.shared.tree import FILE_NAME, SESSIONS, SharedTree
+from riverlog.metadata.stores.shared import host, session_files
+from riverlog.metadata.stores.shared.store import SharedStore
+from riverlog.metadata.stores.shared.tree import FILE_NAME, SESSIONS, SharedTree
 from riverlog.model.errors import ConfigError, DirectoryInUseError
 from riverlog.model.metadata_store import (
     MetadataStore,
@@ -25,7 +25,7 @@ from riverlog.model.metadata_store import (
     UnreachableError,
     WatchEvent,
 )
-from riverlog.node.event_loop import loop_factory
+from riverlog.node.processes.event_loop import loop_factory
 from tests.processes import ROOT, Process
 
 WAIT_S = 20.0
@@ -252,12 +252,12 @@ def test_sessions_of_another_host_are_refused_until_they_have_said_goodbye(
 ) -> None:
     here = SharedTree(str(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr("riverlog.metadata.shared.tree.host_id", lambda: "another")
+        patch.setattr("riverlog.metadata.stores.shared.tree.host_id", lambda: "another")
         with pytest.raises(DirectoryInUseError, match="in use by brokers of the host"):
             SharedTree(str(tmp_path))
     here.close()
     with monkeypatch.context() as patch:
-        patch.setattr("riverlog.metadata.shared.tree.host_id", lambda: "another")
+        patch.setattr("riverlog.metadata.stores.shared.tree.host_id", lambda: "another")
         SharedTree(str(tmp_path)).close()
 
 

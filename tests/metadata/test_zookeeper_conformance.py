@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from riverlog.metadata.zookeeper_servers import ConnectString
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_servers import ConnectString
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import MetadataStore
 from tests.metadata import test_store_conformance as suite
 from tests.metadata.stores import OpenStore, Reopen

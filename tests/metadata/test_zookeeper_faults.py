@@ -11,8 +11,8 @@ from kazoo.client import KazooClient
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.outcomes import write_multi
-from riverlog.metadata.zookeeper_servers import ConnectString, parse_connect
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_servers import ConnectString, parse_connect
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ConfigError
 from riverlog.model.metadata_store import (

@@ -8,7 +8,7 @@ import pytest
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.outcomes import write_multi
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import SessionState, Set, WentBackError
 from tests.cli.running import CommandLine
 from tests.processes import ServedProcess

@@ -44,8 +44,8 @@ SPECIAL = {
 }
 READ_AT_START = {
     "riverlog.insecure": "refuses open listeners while the slice is made",
-    "broker.id.generation.enable": "node/broker_number.py, before there is a slice",
-    "reserved.broker.max.id": "node/broker_number.py, before there is a slice",
+    "broker.id.generation.enable": "node/processes/broker_number.py, before there is a slice",
+    "reserved.broker.max.id": "node/processes/broker_number.py, before there is a slice",
 }
 
 GROUP_BOUNDS = {

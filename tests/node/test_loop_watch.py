@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from riverlog.node.loop_watch import LONG_TURN_S, MANY_LOGS, LoopWatch
 from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.processes.loop_watch import LONG_TURN_S, MANY_LOGS, LoopWatch
 from riverlog.node.system_clock import SystemClock
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record

@@ -5,7 +5,7 @@ import pytest
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import ConfigError
-from riverlog.node.members import members
+from riverlog.node.processes.members import members
 
 
 def settings(**given: object) -> Settings:

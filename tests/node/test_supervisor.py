@@ -120,7 +120,7 @@ def test_a_broker_that_is_stopped_goes_on_in_order_to_end(tmp_path: Path) -> Non
 
 STUBBORN = """
 import asyncio, logging, sys
-from riverlog.node.supervisor import BrokerFailedError, Child, supervise
+from riverlog.node.processes.supervisor import BrokerFailedError, Child, supervise
 
 broker = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
 broker += "print('riverlog ready on there', flush=True); time.sleep(600)"

@@ -9,9 +9,9 @@ import pytest
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import DirectoryInUseError, FormatError
-from riverlog.node.cluster_directory import prepared_directories
-from riverlog.node.members import members
 from riverlog.node.node import Node
+from riverlog.node.processes.cluster_directory import prepared_directories
+from riverlog.node.processes.members import members
 from riverlog.testing import Broker
 
 RECORDS = ["a", "b", "c"]

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
-from riverlog.metadata.zookeeper_servers import ConnectString
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_servers import ConnectString
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import SessionState
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import Proxies, proxies

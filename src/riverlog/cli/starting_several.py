@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.starting import ServeOptions
 from riverlog.model.config.settings import Settings
-from riverlog.node.cluster_directory import prepared_directories
-from riverlog.node.event_loop import run_on_loop
-from riverlog.node.log_lines import log_to_stderr
-from riverlog.node.members import Member, members
-from riverlog.node.supervisor import BrokerFailedError, Child, supervise
+from riverlog.node.processes.cluster_directory import prepared_directories
+from riverlog.node.processes.event_loop import run_on_loop
+from riverlog.node.processes.log_lines import log_to_stderr
+from riverlog.node.processes.members import Member, members
+from riverlog.node.processes.supervisor import BrokerFailedError, Child, supervise
 
 
 def start_several(options: ServeOptions, settings: Settings, count: int) -> int:

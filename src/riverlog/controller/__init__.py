@@ -1,5 +1,5 @@
-"""Decisions about the cluster: its topics, where their replicas go, who leads, what is configured.
+"""The controller of a cluster: takes requests for changes, keeps partitions led, holds its office.
 
-The deciding modules (`topics`, `names`, `placement`) are pure; `controller` carries their plans out through
-the metadata store. Not here: what a broker does with its own partitions.
+`decisions` is pure and says what is to become; the modules beside it carry that out through the metadata
+store. Not here: what a broker does with its own partitions.
 """

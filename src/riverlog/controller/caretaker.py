@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from riverlog.controller import writes
-from riverlog.controller.candidacy import Term
-from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
-from riverlog.controller.leadership import ElectionRules, Leadership, NewState, decide_states
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.leadership import ElectionRules, Leadership, NewState, decide_states
+from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
 from riverlog.controller.term_writes import TermWrites
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower

@@ -7,14 +7,14 @@ answer is a `Refusal` then, as any other.
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.deletion import Deletion, TopicToDelete
-from riverlog.controller.elections import Election
-from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.decisions.added_partitions import AddedPartitions, AddedPartitionsPlan
+from riverlog.controller.decisions.deletion import Deletion, TopicToDelete
+from riverlog.controller.decisions.elections import Election
+from riverlog.controller.decisions.features import FeatureUpdate
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.controller.leader_changes import Elected
 from riverlog.controller.setting_changes import ConfigChange
-from riverlog.controller.topics import NewTopic, TopicPlan
 from riverlog.model.ids import TopicPartition
 
 

@@ -14,21 +14,21 @@ from random import Random
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan
-from riverlog.controller.candidacy import Term
 from riverlog.controller.caretaker import Caretaker
-from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
-from riverlog.controller.deletion import Deletion, TopicToDelete
-from riverlog.controller.elections import Election
-from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.decisions.added_partitions import AddedPartitions, AddedPartitionsPlan
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.deletion import Deletion, TopicToDelete
+from riverlog.controller.decisions.elections import Election
+from riverlog.controller.decisions.features import FeatureUpdate
+from riverlog.controller.decisions.leadership import DEFAULT_RULES, ElectionRules
+from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan, TopicRules
 from riverlog.controller.gauges import ControllerGauges
 from riverlog.controller.leader_changes import Elected, LeaderChanges
-from riverlog.controller.leadership import DEFAULT_RULES, ElectionRules
 from riverlog.controller.office import Office
 from riverlog.controller.setting_changes import ConfigChange, SettingChanges
 from riverlog.controller.term_writes import TermWrites
 from riverlog.controller.topic_changes import TopicChanges
-from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, ResourceType

@@ -9,7 +9,7 @@ it would keep that number. One that was made with fewer before goes on as it is;
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 

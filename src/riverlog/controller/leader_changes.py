@@ -5,16 +5,16 @@ Not here: the decisions (`elections`), and the elections that brokers cause who 
 
 from collections.abc import Collection, Iterable, Mapping
 
-from riverlog.controller.candidacy import Term
 from riverlog.controller.caretaker import Caretaker
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.elections import (
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.elections import (
     Election,
     decide_election,
     decide_end_of_eligibility,
     decide_rebalance,
 )
-from riverlog.controller.leadership import NewState
+from riverlog.controller.decisions.leadership import NewState
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from riverlog.controller.candidacy import Term, decide_claim
+from riverlog.controller.decisions.candidacy import Term, decide_claim
 from riverlog.metadata import layout
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower

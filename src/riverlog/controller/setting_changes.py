@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from riverlog.controller import writes
-from riverlog.controller.candidacy import Term
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.features import FeatureUpdate, decide_features
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.features import FeatureUpdate, decide_features
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.unregistration import decide_unregistration
 from riverlog.controller.leader_changes import LeaderChanges
 from riverlog.controller.term_writes import TermWrites
-from riverlog.controller.unregistration import decide_unregistration
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.follower import MetadataFollower

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from riverlog.controller.candidacy import Term
-from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
 from riverlog.controller.office import Office
 from riverlog.metadata import layout
 from riverlog.metadata.outcomes import write_multi

@@ -11,13 +11,17 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.controller import writes
-from riverlog.controller.added_partitions import AddedPartitions, AddedPartitionsPlan, decide_added_partitions
-from riverlog.controller.candidacy import Term
 from riverlog.controller.caretaker import Caretaker
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.deletion import Deletion, TopicToDelete, decide_deletions
+from riverlog.controller.decisions.added_partitions import (
+    AddedPartitions,
+    AddedPartitionsPlan,
+    decide_added_partitions,
+)
+from riverlog.controller.decisions.candidacy import Term
+from riverlog.controller.decisions.deletion import Deletion, TopicToDelete, decide_deletions
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.controller.term_writes import TermWrites
-from riverlog.controller.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata import layout
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage

@@ -9,9 +9,9 @@ The node of a topic is what a plan begins with: its fresh id proves that the pla
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from riverlog.controller.assignments import Replicas
-from riverlog.controller.leadership import Leadership, NewState
-from riverlog.controller.topics import TopicPlan
+from riverlog.controller.decisions.assignments import Replicas
+from riverlog.controller.decisions.leadership import Leadership, NewState
+from riverlog.controller.decisions.topics import TopicPlan
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.image import ConfigResource, ResourceType, TopicImage

@@ -1,4 +1,4 @@
-"""What the cluster is: the metadata store's adapters, the immutable image made from it, and its followers.
+"""What the cluster is: the metadata store (its adapters: `stores`), the immutable image, and its followers.
 
 Not here: decisions (see `riverlog.controller`) and anything about logs. Handlers read the image only; writes
 go through the controller.

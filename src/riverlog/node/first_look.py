@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import Final
 
 from riverlog.metadata import layout, payloads
-from riverlog.metadata.embedded_store import FILE_NAME
-from riverlog.metadata.node_table import NodeTable
+from riverlog.metadata.stores.embedded_store import FILE_NAME
+from riverlog.metadata.stores.node_table import NodeTable
 from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
-from riverlog.node.members import METADATA as SHARED_METADATA
+from riverlog.node.processes.members import METADATA as SHARED_METADATA
 from riverlog.storage.files import names
 from riverlog.storage.files.meta_properties import read_meta_properties
 

@@ -27,8 +27,8 @@ from riverlog.broker.net.network import AsyncNetwork
 from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.controller.controller import Controller
-from riverlog.controller.leadership import ElectionRules, leads_what_others_could
-from riverlog.controller.topics import TopicRules
+from riverlog.controller.decisions.leadership import ElectionRules, leads_what_others_could
+from riverlog.controller.decisions.topics import TopicRules
 from riverlog.metadata import cluster
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
@@ -38,7 +38,7 @@ from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.metadata.registrar import Registrar
 from riverlog.metadata.registration import Registrant, has_other_boot_id
 from riverlog.metadata.restarts import FoundData, Restart, TopicDemands
-from riverlog.metadata.shared import host
+from riverlog.metadata.stores.shared import host
 from riverlog.model.clock import Clock
 from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig

@@ -1,9 +1,9 @@
 """Which metadata store a node uses: its own, one that the brokers of a host share, or a ZooKeeper
 ensemble."""
 
-from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
-from riverlog.metadata.shared.store import SharedStore
-from riverlog.metadata.zookeeper_servers import parse_connect
+from riverlog.metadata.stores.embedded_store import FILE_NAME, EmbeddedStore
+from riverlog.metadata.stores.shared.store import SharedStore
+from riverlog.metadata.stores.zookeeper_servers import parse_connect
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ConfigError
 from riverlog.model.executor import Executor
@@ -31,7 +31,7 @@ async def _open_zookeeper(config: ServerConfig, connect: str, thread: Executor) 
         )
     servers = parse_connect(connect)
     try:
-        from riverlog.metadata.zookeeper_store import ZooKeeperStore
+        from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
     except ModuleNotFoundError as error:
         if error.name != "kazoo":
             raise

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from riverlog.broker.dispatch.door import Door, OpenDoor
 from riverlog.broker.dispatch.route import AnyRoute
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.model.clock import Clock
 from riverlog.model.config.definitions import BROKER_KEYS
 from riverlog.model.config.parse import combine, from_mapping
@@ -29,8 +29,8 @@ from riverlog.model.disk import Disk
 from riverlog.model.errors import RiverlogError
 from riverlog.model.ids import TopicPartition
 from riverlog.model.metrics import Metrics
-from riverlog.node.event_loop import loop_factory
 from riverlog.node.node import Node
+from riverlog.node.processes.event_loop import loop_factory
 from riverlog.testing.faults import Faults
 from riverlog.testing.faulty_answering import Faulting
 from riverlog.testing.recent_warnings import RECENT_WARNINGS

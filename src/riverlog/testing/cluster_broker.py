@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from typing import Final
 
 from riverlog.broker.net.network import AsyncNetwork
-from riverlog.metadata.shared.store import SharedStore
+from riverlog.metadata.stores.shared.store import SharedStore
 from riverlog.model.config.settings import Settings
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.network import Address

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from riverlog.metadata.layout import parent as parent_of
-from riverlog.metadata.watches import Watches, topmost
+from riverlog.metadata.stores.watches import Watches, topmost
 from riverlog.model.metadata_store import (
     BadVersionError,
     Check,

@@ -1,14 +1,14 @@
 """AlterPartitionReassignments 0-1: other replicas for partitions, or none to call that off.
 
-What may be asked of a cluster of one is in `controller.reassignments`: to stay where one is. Since 1 the
-number of replicas may be fixed by the request, which it then is anyway.
+What may be asked of a cluster of one is in `controller.decisions.reassignments`: to stay where one is. Since
+1 the number of replicas may be fixed by the request, which it then is anyway.
 """
 
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.reassignments import decide_reassignment
+from riverlog.controller.decisions.reassignments import decide_reassignment
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.alter_partition_reassignments import (

@@ -4,9 +4,9 @@ A name that occurs twice is refused once, before all others.
 """
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.controller.added_partitions import AddedPartitions
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
+from riverlog.controller.decisions.added_partitions import AddedPartitions
+from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.shared.config_alterations import Layers
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.decisions import DUPLICATE_NAME, Refusal
-from riverlog.controller.topics import NewTopic, TopicPlan
+from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
+from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.model.config.describe import created_topic_entries
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.create_topics import (

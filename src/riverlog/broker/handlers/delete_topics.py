@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.deletion import Deletion, TopicToDelete
+from riverlog.controller.decisions.deletion import Deletion, TopicToDelete
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.delete_topics import (
     DeletableTopicResult,

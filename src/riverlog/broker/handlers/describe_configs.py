@@ -13,9 +13,9 @@ from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.shared.config_alterations import Layers
 from riverlog.broker.shared.log_levels import LogLevels
-from riverlog.controller import names
-from riverlog.controller.configs import refuse_broker
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions import names
+from riverlog.controller.decisions.configs import refuse_broker
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import NO_CONFIG, ConfigResource, ResourceType
 from riverlog.model.clock import Clock

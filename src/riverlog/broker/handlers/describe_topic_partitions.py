@@ -11,7 +11,7 @@ from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.broker.shared import authorized_operations
 from riverlog.broker.shared.cluster_view import ClusterView
-from riverlog.controller import names
+from riverlog.controller.decisions import names
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode

@@ -8,8 +8,8 @@ from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.decisions import NOT_CONTROLLER, Refusal
-from riverlog.controller.elections import Election
+from riverlog.controller.decisions.elections import Election
+from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import TopicPartition

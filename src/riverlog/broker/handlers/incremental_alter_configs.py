@@ -6,7 +6,7 @@ An unknown operation fails the whole request, as it does in Kafka.
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.shared.config_alterations import ConfigAlterations
 from riverlog.broker.shared.forwarded_alterations import Alteration
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.model.config.alter import AlterOperation, Change
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages.incremental_alter_configs import (

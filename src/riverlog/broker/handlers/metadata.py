@@ -15,7 +15,7 @@ from riverlog.broker.shared import authorized_operations
 from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.broker.shared.encoded_topics import EncodedTopics, Form
 from riverlog.broker.shared.topic_making import TopicMaking
-from riverlog.controller import names
+from riverlog.controller.decisions import names
 from riverlog.controller.internal_topics import AutomaticTopics
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage

@@ -8,7 +8,7 @@ from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.features import FeatureUpdate
+from riverlog.controller.decisions.features import FeatureUpdate
 from riverlog.wire.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,

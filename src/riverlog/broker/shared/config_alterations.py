@@ -11,8 +11,8 @@ from riverlog.broker.shared.forwarded_alterations import Alteration, forward_alt
 from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.configs import decide_config, decide_resource
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.configs import decide_config, decide_resource
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.controller.setting_changes import ConfigChange
 from riverlog.metadata.image import ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config.alter import Change, refused_at_sight

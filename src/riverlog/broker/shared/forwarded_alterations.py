@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from riverlog.broker.shared.forwarding import Forwarding
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.model.config.alter import Change
 from riverlog.model.errors import ErrorCode
 from riverlog.wire.messages import alter_configs as replacing

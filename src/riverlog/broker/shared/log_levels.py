@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.model.config.alter import AlterOperation, Change
 from riverlog.model.errors import ErrorCode
 

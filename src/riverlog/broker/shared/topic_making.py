@@ -13,8 +13,8 @@ from typing import Final
 from riverlog.broker.exchange.rate_limited_log import RateLimitedLog
 from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.controller.client import ControllerClient
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.topics import NewTopic
+from riverlog.controller.decisions.refusals import Refusal
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import layout
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.clock import Clock

@@ -22,7 +22,7 @@ from riverlog.cli.old_letters import still_taking
 from riverlog.cli.options import OutputFormat, OutputOption
 from riverlog.cli.printing.output import counted, remark, show_rows, warn
 from riverlog.metadata import payloads
-from riverlog.metadata.embedded_store import FILE_NAME
+from riverlog.metadata.stores.embedded_store import FILE_NAME
 from riverlog.model.errors import RiverlogError
 from riverlog.model.metadata_store import MetadataStore
 
@@ -248,7 +248,7 @@ async def _restore_into_zookeeper(connect: str, document: dict[str, Any]) -> Non
 
 @asynccontextmanager
 async def _opened(path: str) -> AsyncIterator[MetadataStore]:
-    from riverlog.metadata.embedded_store import EmbeddedStore
+    from riverlog.metadata.stores.embedded_store import EmbeddedStore
 
     with ThreadPoolExecutor(1) as thread:
         store = await EmbeddedStore.open(path, thread)

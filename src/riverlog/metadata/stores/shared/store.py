@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
 from riverlog.metadata.layout import parent as parent_of
-from riverlog.metadata.shared.tree import News, SharedTree
-from riverlog.metadata.watches import Watches
+from riverlog.metadata.stores.shared.tree import News, SharedTree
+from riverlog.metadata.stores.watches import Watches
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     Create,

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from riverlog.controller import names
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions import names
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import NO_CONFIG, ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config import alter
 from riverlog.model.config.effective import BrokerLayers

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from riverlog.controller.assignments import Replicas
+from riverlog.controller.decisions.assignments import Replicas
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.metadata.partition_states import after_isr_change, node_of
 from riverlog.metadata.payloads import PartitionNode

@@ -1,6 +1,6 @@
 """Decisions about brokers that shall be forgotten: those that are gone for good and hold nothing. Pure."""
 
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 

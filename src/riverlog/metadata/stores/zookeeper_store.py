@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from riverlog.metadata import layout
-from riverlog.metadata.kazoo_session import KazooSession, Node, NotAnsweredError
-from riverlog.metadata.watches import Watches, topmost
-from riverlog.metadata.zookeeper_servers import ConnectString, explain_silence
+from riverlog.metadata.stores.kazoo_session import KazooSession, Node, NotAnsweredError
+from riverlog.metadata.stores.watches import Watches, topmost
+from riverlog.metadata.stores.zookeeper_servers import ConnectString, explain_silence
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     Delete,

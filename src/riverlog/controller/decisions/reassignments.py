@@ -6,8 +6,8 @@ refused, and no reassignment is ever under way.
 
 from collections.abc import Sequence
 
-from riverlog.controller.assignments import check_replicas
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.assignments import check_replicas
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
 from riverlog.metadata.layout import parent as parent_of
-from riverlog.metadata.node_table import NodeTable
-from riverlog.metadata.watches import Watches, topmost
+from riverlog.metadata.stores.node_table import NodeTable
+from riverlog.metadata.stores.watches import Watches, topmost
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     Create,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from riverlog.metadata.export import HOW_TO_RESTORE
-from riverlog.metadata.node_rows import NodeRows, prepare
+from riverlog.metadata.stores.node_rows import NodeRows, prepare
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import Operation, StoreWriteError
 

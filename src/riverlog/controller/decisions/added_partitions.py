@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from riverlog.controller.assignments import Replicas, check_replicas
-from riverlog.controller.decisions import DUPLICATE_NAME, RECORDS_PER_REQUEST_MAX, Refusal, repeated
-from riverlog.controller.placement import place
-from riverlog.controller.topics import open_to_partitions, short_of_brokers
+from riverlog.controller.decisions.assignments import Replicas, check_replicas
+from riverlog.controller.decisions.placement import place
+from riverlog.controller.decisions.refusals import DUPLICATE_NAME, RECORDS_PER_REQUEST_MAX, Refusal, repeated
+from riverlog.controller.decisions.topics import open_to_partitions, short_of_brokers
 from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
 

@@ -7,7 +7,7 @@ already is no change, and a feature that is named twice gets the later level, as
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import HIGHEST_LEVELS
 

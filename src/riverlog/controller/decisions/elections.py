@@ -8,8 +8,8 @@ from enum import IntEnum
 from itertools import islice
 from typing import Final
 
-from riverlog.controller.decisions import Refusal
-from riverlog.controller.leadership import Leadership, NewState
+from riverlog.controller.decisions.leadership import Leadership, NewState
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.partition_states import node_of
 from riverlog.model.errors import ErrorCode

@@ -13,7 +13,7 @@ from typing import Final
 
 from riverlog.model.clock import Clock
 from riverlog.model.metrics import Metrics
-from riverlog.node.event_loop import collect_if_due
+from riverlog.node.processes.event_loop import collect_if_due
 
 LONG_TURN_S: Final = 0.25
 MANY_LOGS: Final = 20_000

@@ -17,7 +17,7 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.ids import NodeId
-from riverlog.node.members import METADATA, Member, directory_of, is_of_single_node
+from riverlog.node.processes.members import METADATA, Member, directory_of, is_of_single_node
 from riverlog.storage.directory.claim import take
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
@@ -40,7 +40,7 @@ def prepared_directories(settings: Settings, members: Sequence[Member]) -> Itera
         for path in paths:
             locks.callback(take(LocalDisk(), path).release)
         if is_of_single_node(paths[0]):
-            from riverlog.node.take_over import take_over  # Loads what others need not wait for.
+            from riverlog.node.processes.take_over import take_over  # Loads what others need not wait for.
 
             take_over(paths, wanted, has_own_store="zookeeper.connect" not in settings)
         for path in paths:

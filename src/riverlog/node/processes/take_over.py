@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from riverlog.metadata import layout, payloads
-from riverlog.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from riverlog.metadata.export import export, restore
-from riverlog.metadata.shared.store import SharedStore
+from riverlog.metadata.stores.embedded_store import FILE_NAME, EmbeddedStore
+from riverlog.metadata.stores.shared.store import SharedStore
 from riverlog.model.errors import FormatError
 from riverlog.model.executor import Executor
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
-from riverlog.node.members import METADATA, STAGE, directory_of, is_of_single_node, metadata_of
+from riverlog.node.processes.members import METADATA, STAGE, directory_of, is_of_single_node, metadata_of
 from riverlog.node.threads import thread_executor
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 

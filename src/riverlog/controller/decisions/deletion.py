@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.controller.decisions import Refusal
+from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 

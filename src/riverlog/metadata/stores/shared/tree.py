@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final, NamedTuple
 
-from riverlog.metadata.node_rows import NodeRows, prepare
-from riverlog.metadata.shared import session_files
-from riverlog.metadata.shared.host import check_is_local, host_id, host_name
-from riverlog.metadata.watches import topmost
+from riverlog.metadata.stores.node_rows import NodeRows, prepare
+from riverlog.metadata.stores.shared import session_files
+from riverlog.metadata.stores.shared.host import check_is_local, host_id, host_name
+from riverlog.metadata.stores.watches import topmost
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.metadata_store import Operation, StoreWriteError, Versioned
 

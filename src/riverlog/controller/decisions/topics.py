@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.controller import names
-from riverlog.controller.assignments import Replicas, decide_replicas
-from riverlog.controller.decisions import (
+from riverlog.controller.decisions import names
+from riverlog.controller.decisions.assignments import Replicas, decide_replicas
+from riverlog.controller.decisions.placement import place
+from riverlog.controller.decisions.refusals import (
     DUPLICATE_NAME,
     PARTITIONS_PER_REQUEST_MAX,
     RECORDS_PER_REQUEST_MAX,
     Refusal,
     repeated,
 )
-from riverlog.controller.placement import place
 from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.errors import ErrorCode
 
