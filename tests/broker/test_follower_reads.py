@@ -10,6 +10,7 @@ from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
+from riverlog.replication.following import follower_log
 from riverlog.replication.following.batches import check_batches
 from riverlog.replication.partition import AppendedRecords, Partition
 from riverlog.storage.log.appends import OffsetOutOfRange
@@ -109,11 +110,11 @@ class Scene:
             data[12:16] = EPOCH.to_bytes(4, "big")
             accepted, bad = check_batches(data, end_offset=end, leader_epoch=EPOCH)
             assert accepted is not None, bad
-            stored = self.partition.append_replicated(accepted, LeaderEpoch(EPOCH))
+            stored = follower_log.append_replicated(self.partition, accepted, LeaderEpoch(EPOCH))
             assert isinstance(stored, AppendedRecords)
 
     def commit(self, watermark: int) -> None:
-        self.partition.follow_watermark(watermark, LeaderEpoch(EPOCH))
+        follower_log.follow_watermark(self.partition, watermark, LeaderEpoch(EPOCH))
 
     def stored(self, offset: int, end_offset: int) -> bytes:
         found = self.partition.log.read(offset, max_bytes=2**20, end_offset=end_offset)
@@ -341,7 +342,7 @@ def test_a_wait_at_a_follower_ends_when_its_watermark_moves(begins: str) -> None
             case "truncated":
                 scene.show(FOLLOWING)
                 scene.copy(b"a", b"b", b"c")
-                assert scene.partition.truncate_as_follower(2, LeaderEpoch(EPOCH))
+                assert follower_log.truncate(scene.partition, 2, LeaderEpoch(EPOCH))
             case "under another epoch":
                 scene.show(partition_image(leader=SECOND, epoch=EPOCH - 1))
                 scene.show(FOLLOWING)
@@ -352,7 +353,7 @@ def test_a_wait_at_a_follower_ends_when_its_watermark_moves(begins: str) -> None
         await asyncio.sleep(0.1)
         assert not waiting.done()
         began_s = loop.time()
-        scene.partition.follow_watermark(2, scene.partition.leader_epoch)
+        follower_log.follow_watermark(scene.partition, 2, scene.partition.leader_epoch)
         [data] = of(await waiting)
         assert data.records == scene.stored(0, 2)
         assert loop.time() == began_s, "it was woken, and did not wait for its time to end"

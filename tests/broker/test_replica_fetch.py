@@ -384,7 +384,7 @@ def test_an_idle_follower_counts_as_caught_up_until_records_come() -> None:
         assert asked_s > 40
         scene.append()
         scene.append()
-        state = scene.partition._followers.get(SECOND)
+        state = scene.partition.led.followers.get(SECOND)
         assert state is not None
         assert state.caught_up_s == asked_s
         await waiting

@@ -41,7 +41,7 @@ def test_with_the_lease_nobody_is_asked() -> None:
         lease = GivenLease()
         lease.held = True
         cluster.replicas.standing.lease = lease
-        assert partition.when_confirmed() is None
+        assert partition.tenure.when_confirmed() is None
 
     run_virtually(run)
 
@@ -49,7 +49,7 @@ def test_with_the_lease_nobody_is_asked() -> None:
 def test_without_it_each_in_sync_has_to_send_a_fetch_after_the_question() -> None:
     async def run() -> None:
         _, partition, [second, third] = followed()
-        answer = partition.when_confirmed()
+        answer = partition.tenure.when_confirmed()
         assert answer is not None
         assert (second.hurried, third.hurried) == (1, 1)
         for each in (second, third, second):
@@ -68,10 +68,10 @@ def test_without_it_each_in_sync_has_to_send_a_fetch_after_the_question() -> Non
 def test_what_was_asked_before_the_question_is_no_word() -> None:
     async def run() -> None:
         _, partition, followers = followed()
-        answer = partition.when_confirmed()
+        answer = partition.tenure.when_confirmed()
         assert answer is not None
         followers[0].ask()
-        later = partition.when_confirmed()
+        later = partition.tenure.when_confirmed()
         assert later is not None
         for each in (followers[1], followers[1], followers[0]):
             each.ask()
@@ -86,7 +86,7 @@ def test_what_was_asked_before_the_question_is_no_word() -> None:
 def test_who_is_led_by_another_is_told_so() -> None:
     async def run() -> None:
         _, partition, _ = followed()
-        answer = partition.when_confirmed()
+        answer = partition.tenure.when_confirmed()
         assert answer is not None
         partition.take_role(Follower(LeaderEpoch(6), SECOND))
         assert answer.result() is False
@@ -104,7 +104,7 @@ def test_where_nobody_can_confirm_it_there_is_no_wait(is_eligible: bool) -> None
         image = partition_image(isr=isr)._replace(elr=(THIRD,))
         partition = opened(cluster, image)
         cluster.replicas.standing.lease = GivenLease()
-        answer = partition.when_confirmed()
+        answer = partition.tenure.when_confirmed()
         assert answer is not None
         assert answer.result() is False
 
@@ -114,7 +114,7 @@ def test_where_nobody_can_confirm_it_there_is_no_wait(is_eligible: bool) -> None
 def test_a_wait_that_was_given_up_is_forgotten() -> None:
     async def run() -> None:
         _, partition, [second, third] = followed()
-        answer = partition.when_confirmed()
+        answer = partition.tenure.when_confirmed()
         assert answer is not None
         answer.cancel()
         await asyncio.sleep(0)

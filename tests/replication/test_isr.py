@@ -169,13 +169,13 @@ def test_who_comes_in_counts_at_once_and_who_leaves_counts_still() -> None:
         change = partition.wanted_isr(100.0, RULES)
         assert change is not None
         assert change.isr == (ME, THIRD)
-        partition.propose_isr(change)
+        partition.led.propose_isr(change)
         fetched(partition, SECOND, EPOCH, 1, now_s=100.0)
         assert partition.log.high_watermark == 0, "the one that comes in has not got it"
         partition.withdraw_isr(0)
         assert partition.log.high_watermark == 1
         append(partition)
-        partition.propose_isr(change)
+        partition.led.propose_isr(change)
         fetched(partition, THIRD, EPOCH, 2, now_s=100.0)
         assert partition.log.high_watermark == 1, "the one that leaves has not got it"
         written = partition_image(isr=[ME, THIRD])._replace(partition_epoch=1)

@@ -98,7 +98,7 @@ class IsrKeeper:
         if change is None or image is None:
             self._failures.pop(partition, None)
             return
-        partition.propose_isr(change)
+        partition.led.propose_isr(change)
         min_isr = partition.log.config.min_insync_replicas
         brokers = self._replicas.standing.brokers
         told = {node_id: brokers[node_id].registration_version for node_id, _ in change.joining}

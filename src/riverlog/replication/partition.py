@@ -8,23 +8,24 @@ watermark. Used from the event loop only.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, assert_never
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.records import validate as validation
 from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
-from riverlog.records.rules import Accepted
 from riverlog.replication.batch_rules import batch_rules
-from riverlog.replication.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.isr import IsrChange, IsrRules, LogBounds, decide_isr
-from riverlog.replication.roles import Leader, Offline, Role, RoleHolder, is_followed
+from riverlog.replication.isr import IsrChange, IsrRules
+from riverlog.replication.led_replicas import LedReplicas
+from riverlog.replication.roles import Leader, Offline, Role, RoleHolder
+from riverlog.replication.shared_sync import SharedSync
 from riverlog.replication.standing import Standing
+from riverlog.replication.tenure import Asker, Tenure
 from riverlog.replication.waiting import PendingAck, Reader, UnreadBytes, WaitingProducers, WaitingReaders
 from riverlog.replication.watermark import follows_log_end, high_watermark
 from riverlog.storage.log.appends import Appended, AppendOrigin, AppendOutcome, Duplicate, Refused
@@ -48,15 +49,6 @@ class AppendRefused(NamedTuple):
     record_errors: tuple[tuple[int, str], ...] = ()
 
 
-class Asker(NamedTuple):
-    """A follower and its last fetch, of whichever of its partitions."""
-
-    node_id: NodeId
-    at_s: float
-    answered_before: int
-    """The number of the fetch before, which had been answered when it sent this one."""
-
-
 class PartitionWatcher(Protocol):
     def on_partition_changed(self, partition: "Partition") -> None:
         """There are more records, or the watermark, the log start or the role is another. Called in the
@@ -76,10 +68,6 @@ class Partition(RoleHolder):
     __slots__ = (
         "_commits_at_once",
         "_end_readers",
-        "_flusher",
-        "_followers",
-        "_in_sync",
-        "_is_syncing",
         "_is_unwritable",
         "_producers",
         "_readers",
@@ -87,9 +75,13 @@ class Partition(RoleHolder):
         "_short_way_epoch",
         "_short_way_epoch_for_all",
         "_standing",
+        "_syncing",
         "_unread",
         "_watchers",
+        "flusher",
+        "led",
         "log",
+        "tenure",
         "topic_id",
         "topic_partition",
     )
@@ -110,11 +102,9 @@ class Partition(RoleHolder):
         self.topic_id = topic_id
         self.topic_partition: TopicPartition = log.topic_partition
         self._role = role
-        self._in_sync = in_sync
-        self._followers = FollowerStates()
-        self._flusher = flusher
+        self.flusher = flusher
         self._standing = standing
-        self._is_syncing = False
+        self._syncing = SharedSync(flusher, self._on_synced)
         self._is_unwritable = False
         self._rules = batch_rules(log.config)
         self._readers = readers or WaitingReaders()
@@ -122,12 +112,20 @@ class Partition(RoleHolder):
         self._producers = WaitingProducers()
         self._unread = UnreadBytes()
         self._watchers: dict[PartitionWatcher, None] = {}
+        self.led = LedReplicas(in_sync, standing, (topic_id, log.topic_partition.partition))
+        self.tenure = Tenure(
+            self.led,
+            standing,
+            self._askers,
+            self._hurry,
+            lambda: self.log.config.unclean_leader_election,
+        )
         self._note_short_way()
-        self._count_unread()
+        self.count_unread()
 
     @property
     def in_sync(self) -> InSyncReplicas:
-        return self._in_sync
+        return self.led.in_sync
 
     def take_role(self, role: Role, in_sync: InSyncReplicas | None = None) -> None:
         """Waiting readers look again; producers that wait for an acknowledgement of another leader are told.
@@ -137,23 +135,22 @@ class Partition(RoleHolder):
         """
         is_new_role = role != self._role
         if in_sync is not None:
-            in_sync = self._in_sync.followed_by(in_sync)
-        if not is_new_role and (in_sync is None or in_sync == self._in_sync):
+            in_sync = self.in_sync.followed_by(in_sync)
+        if not is_new_role and (in_sync is None or in_sync == self.in_sync):
             return
         self._role = role
         if in_sync is not None:
-            self._in_sync = in_sync
-            self._followers.retain(in_sync)
-        self._standing.confirmations.give_up(self)  # Others would have to confirm it.
+            self.led.take(in_sync)
+        self.tenure.has_changed()
         if is_new_role:
             # What followers had of another epoch they may have to take back.
-            self._followers.forget_all()
+            self.led.followers.forget_all()
         self._note_short_way()
         if isinstance(role, Leader):
             self.log.state.assign_leader_epoch(role.epoch)
             self.advance()
         else:
-            self._count_unread()
+            self.count_unread()
             self._producers.give_up()
         if is_new_role:
             self.disturb_readers()
@@ -188,7 +185,7 @@ class Partition(RoleHolder):
             return AppendRefused(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if for_all_replicas and not self.has_enough_replicas:
             return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
-        if self._commits_alone(for_all_replicas) and not self._is_surely_leader():
+        if self._commits_alone(for_all_replicas) and not self.tenure.is_sure():
             return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if origin is AppendOrigin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
@@ -199,67 +196,12 @@ class Partition(RoleHolder):
         try:
             outcome = self.log.append(accepted, leader_epoch=role.epoch, origin=origin)
         except (DiskFullError, StorageError) as error:
-            return self._not_stored(error)
-        return self._after_append(outcome, len(accepted.data))
+            return self.not_stored(error)
+        return self.after_append(outcome, len(accepted.data))
 
     def _commits_alone(self, for_all_replicas: bool) -> bool:
         """Whether what is written now is acknowledged without another replica having it."""
-        return not for_all_replicas or len(self._in_sync.isr) == 1
-
-    def _is_surely_leader(self) -> bool:
-        """Whether nobody else can lead by now (I17): the session is alive, or nobody could be elected."""
-        lease = self._standing.lease
-        return lease is None or lease.is_held() or not self._is_replaceable()
-
-    def _is_replaceable(self) -> bool:
-        """Whether somebody else can be elected while this node is taken for dead."""
-        in_sync = self._in_sync
-        if in_sync.is_sole:
-            return False
-        is_only_one = in_sync.isr == (in_sync.leader,) and not in_sync.has_eligible
-        return not is_only_one or self.log.config.unclean_leader_election
-
-    def when_confirmed(self, *, at_once: bool = True) -> "asyncio.Future[bool] | None":
-        """None when nobody else can lead, so that what this node knows of the partition can be told; else a
-        wait until all in sync have confirmed that nobody did when this was asked. False: another may.
-
-        While its session lasts, a leader is replaced by a controller that moves leaders, and hears of that a
-        moment later than its successor. Where that is too late it is not `at_once` that nobody else leads."""
-        has_others = any(True for _ in self._in_sync.followers)
-        if self._is_surely_leader() and (at_once or not has_others):
-            return None
-        # An eligible leader replica need not ask for anything, so that no word of others is enough.
-        if has_others and not self._in_sync.has_eligible:
-            return self._standing.confirmations.wait(self)
-        unconfirmed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        unconfirmed.set_result(False)
-        return unconfirmed
-
-    def silent_since(self, question: int) -> Collection[NodeId]:
-        """Who would have to confirm that this node leads and has not, since so many fetches had come."""
-        in_sync = self._in_sync
-        others = set(in_sync.followers)
-        if not others or in_sync.has_eligible:
-            return (in_sync.leader,)  # Which never asks itself.
-        return others - {each.node_id for each in self._askers() if each.answered_before > question}
-
-    def heard_since(self, since_s: float) -> set[NodeId]:
-        """The followers that have asked this leader for records since then."""
-        return {each.node_id for each in self._askers() if each.at_s > since_s}
-
-    def _askers(self) -> Iterator[Asker]:
-        return (asker for each in self._watchers if (asker := each.asked(self)) is not None)
-
-    def hurry(self) -> None:
-        for each in self._watchers:
-            each.hurry()
-
-    def in_sync_with(self, offset: int) -> Iterator[tuple[NodeId, int]]:
-        """The followers in sync whose logs cover the offset, as they have told, with where they end."""
-        for each in self._in_sync.isr:
-            state = self._followers.get(each)
-            if state is not None and state.log_start_offset <= offset <= state.end_offset:
-                yield each, state.end_offset
+        return not for_all_replicas or len(self.led.in_sync.isr) == 1
 
     def append_alone(
         self, data: memoryview, now_ms: int, for_all_replicas: bool
@@ -294,7 +236,7 @@ class Partition(RoleHolder):
                     return None
                 offset = outcome.first_offset
         except (DiskFullError, StorageError) as error:
-            return self._not_stored(error)
+            return self.not_stored(error)
         log.state.commit_all()  # As `_note_short_way` has asked `watermark`.
         if self._readers.waiting:
             self._readers.wake(len(data))
@@ -308,7 +250,7 @@ class Partition(RoleHolder):
         """
         role, config = self._role, self.log.config
         self._commits_at_once = follows_log_end(
-            role, self._in_sync, waits_for_disk=config.acks_fsync, min_isr=config.min_insync_replicas
+            role, self.led.in_sync, waits_for_disk=config.acks_fsync, min_isr=config.min_insync_replicas
         )
         self._short_way_epoch = role.epoch if self._commits_at_once and not self._is_unwritable else None
         self._short_way_epoch_for_all = self._short_way_epoch if self.has_enough_replicas else None
@@ -316,9 +258,9 @@ class Partition(RoleHolder):
     @property
     def has_enough_replicas(self) -> bool:
         """Whether as many are in sync as a producer with acks=all asks for."""
-        return self._in_sync.is_enough(self.log.state.config.min_insync_replicas)
+        return self.led.in_sync.is_enough(self.log.state.config.min_insync_replicas)
 
-    def _after_append(self, outcome: AppendOutcome, size_bytes: int) -> AppendedRecords | AppendRefused:
+    def after_append(self, outcome: AppendOutcome, size_bytes: int) -> AppendedRecords | AppendRefused:
         match outcome:
             case Appended(first_offset, last_offset, append_time_ms):
                 if self._is_unwritable:
@@ -343,7 +285,7 @@ class Partition(RoleHolder):
             case other:
                 assert_never(other)
 
-    def _not_stored(self, error: Exception) -> AppendRefused:
+    def not_stored(self, error: Exception) -> AppendRefused:
         self._report_unwritable(error)
         return AppendRefused(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -358,164 +300,62 @@ class Partition(RoleHolder):
         refusal = self.refusal(fetch.leader_epoch)
         if refusal is not None:
             return refusal
-        if not self._is_follower_now(fetch):
+        if not self.led.is_follower_now(fetch):
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         if fetch.fetch_offset > self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        if self._followers.note(fetch, now_s, self.log.log_end_offset):
+        if self.led.followers.note(fetch, now_s, self.log.log_end_offset):
             self._tell_watchers()
         self.advance()
-        if self._is_candidate(fetch):
+        if self.led.is_candidate(fetch, self.log):
             self._standing.ask_for_isr(self)
         return None
 
     def note_caught_up(self, follower: NodeId, at_s: float) -> None:
         """It had everything at that time, and said so without naming this partition."""
-        self._followers.note_caught_up(follower, at_s)
-
-    def _is_follower_now(self, fetch: FollowerFetch) -> bool:
-        """Whether it comes from another replica, under its present registration."""
-        is_present = self._standing.is_present(fetch.node_id, fetch.broker_epoch)
-        return is_present and self._in_sync.is_follower(fetch.node_id)
-
-    def _is_candidate(self, fetch: FollowerFetch) -> bool:
-        """Whether it is out of sync, and is so no longer as far as its fetch tells."""
-        return (
-            fetch.node_id not in self._in_sync.isr
-            and fetch.fetch_offset >= self.log.high_watermark
-            and fetch.fetch_offset >= self.log.state.epochs.latest_start
-        )
+        self.led.followers.note_caught_up(follower, at_s)
 
     def wanted_isr(self, now_s: float, rules: IsrRules) -> IsrChange | None:
-        """The ISR as it should be by what the followers have fetched; None when that is what it is, or when
-        this node does not lead."""
-        if not isinstance(self._role, Leader):
-            return None
-        log = self.log
-        bounds = LogBounds(log.state.epochs.latest_start, log.high_watermark, log.log_end_offset)
-        self._followers.look(self._in_sync, now_s, bounds.log_end)
-        return decide_isr(self._in_sync, self._followers, self._may_join, bounds, now_s, rules)
-
-    def _may_join(self, node_id: NodeId, broker_epoch: int) -> bool:
-        key = self.topic_id, self.topic_partition.partition
-        return self._standing.may_join(node_id, broker_epoch, key)
-
-    def propose_isr(self, change: IsrChange) -> None:
-        """A change is under way: who comes in by it counts from here on, who leaves counts still."""
-        joining = tuple(node_id for node_id, _ in change.joining)
-        self._in_sync = replace(self._in_sync, joining=joining)
+        """As `LedReplicas` finds it; None, too, when this node does not lead."""
+        return self.led.wanted_isr(self.log, now_s, rules) if isinstance(self._role, Leader) else None
 
     def withdraw_isr(self, partition_epoch: int) -> None:
-        """A change of the state with this epoch is known not to have been made."""
-        if self._in_sync.partition_epoch == partition_epoch:
-            self._in_sync = replace(self._in_sync, joining=())
+        if self.led.withdraw_isr(partition_epoch):
             self.advance()
 
     @property
-    def follower_lag(self) -> int:
-        """How many records the follower has to copy that is furthest behind, in sync or not."""
-        in_sync = self._in_sync
-        least = self._followers.least(each for each in in_sync.replicas if in_sync.is_follower(each))
-        end = self.log.log_end_offset
-        return 0 if least is None else end - max(least, self.log.log_start_offset)
-
-    @property
     def low_watermark(self) -> int:
-        """The lowest log start among the replicas that are alive, as far as the followers have told: what is
-        below it is deleted everywhere that counts."""
-        standing, in_sync = self._standing, self._in_sync
-        key = self.topic_id, self.topic_partition.partition
-        followers = (each for each in in_sync.replicas if in_sync.is_follower(each))
-        alive = [
-            each
-            for each in followers
-            if (broker := standing.brokers.get(each)) is not None and key not in broker.offline
-        ]
-        least = self._followers.least_log_start(alive)
-        own = self.log.log_start_offset
-        return own if least is None else min(own, least)
+        return self.led.low_watermark(self.log)
 
-    # What a follower does to its log, as the leader of `epoch` says; nothing where it is another's follower.
-
-    def follows(self, epoch: LeaderEpoch) -> bool:
-        return is_followed(self._role, epoch)
-
-    def append_replicated(self, accepted: Accepted, epoch: LeaderEpoch) -> AppendedRecords | AppendRefused:
-        """Store batches as the leader has them. Where the disk is full, some of them may be stored."""
-        if not self.follows(epoch):
-            return AppendRefused(ErrorCode.FENCED_LEADER_EPOCH)
-        try:
-            outcome = self.log.append(accepted, leader_epoch=epoch, origin=AppendOrigin.REPLICATION)
-        except DiskFullError as error:
-            return self._not_stored(error)
-        except StorageError as error:
-            self.take_role(Offline(epoch))
-            return self._not_stored(error)
-        return self._after_append(outcome, len(accepted.data))
-
-    def follow_watermark(self, leader_watermark: int, epoch: LeaderEpoch) -> None:
-        """What the leader has committed may be read here as far as it is here. It never goes back: a new
-        leader may not know yet what another has committed."""
-        end = min(leader_watermark, self.log.log_end_offset)
-        if end > self.log.high_watermark and self.follows(epoch):
-            self.log.state.set_high_watermark(end)
-            self._readers.wake(self._unread.take(end))
-
-    def follow_log_start(self, offset: int, epoch: LeaderEpoch) -> None:
-        """What the leader has let go goes here, too, as far as it is committed."""
-        log = self.log
-        offset = min(offset, log.high_watermark)
-        if offset > log.log_start_offset and self.follows(epoch):
-            log.cutting.delete_records(offset)
-            self.disturb_readers()
-
-    def truncate_as_follower(self, offset: int, epoch: LeaderEpoch, *, anew: bool = False) -> bool:
-        """Drop everything from `offset` on, or everything and begin `anew` there; whether that was done. The
-        recovery point must be written before anything is appended."""
-        if not self.follows(epoch):
-            return False
-        log = self.log
-        if anew:
-            log.cutting.truncate_fully_and_start_at(offset)
-        else:
-            log.cutting.truncate_to(offset)
-        self._count_unread()
-        self.disturb_readers()
-        return True
-
-    def _count_unread(self) -> None:
+    def count_unread(self) -> None:
         """Anew: whoever waits is told of what is written and not committed when that changes."""
         log = self.log
         self._unread.clear()
         if log.log_end_offset > log.high_watermark:
             self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
 
-    def sync_as_follower(self) -> "asyncio.Future[None] | None":
-        """None where all that is stored counts as such; else a wait until it is on disk."""
-        log = self.log
-        if not log.config.acks_fsync or log.flushed_offset >= log.log_end_offset:
-            return None
-        return self._flusher.flush_to(log.sync, log.log_end_offset)
-
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""
         log, config = self.log, self.log.config
         if config.acks_fsync and log.flushed_offset < log.log_end_offset:
-            self._sync()
+            self._syncing.to_end_of(log)
         end = high_watermark(
             self._role,
-            self._in_sync,
-            self._followers,
+            self.led.in_sync,
+            self.led.followers,
             current=log.high_watermark,
             log_end=log.log_end_offset,
             flushed=log.flushed_offset if config.acks_fsync else None,
             min_isr=config.min_insync_replicas,
         )
         if end > log.high_watermark:
-            log.state.set_high_watermark(end)
-            self._producers.release(end)
-            self._readers.wake(self._unread.take(end))
+            self.raise_watermark(end)
             self._tell_watchers()
+
+    def raise_watermark(self, end: int) -> None:
+        self.log.state.set_high_watermark(end)
+        self._producers.release(end)
+        self._readers.wake(self._unread.take(end))
 
     def when_acknowledged(self, end_offset: int, then: Callable[[PendingAck], None]) -> PendingAck | None:
         """None when everything below `end_offset` is committed, else the wait; `then` hears how it ends."""
@@ -560,21 +400,26 @@ class Partition(RoleHolder):
         if not self._watchers:
             self.log.state.on_start_moved = None
 
+    def _askers(self) -> Iterator[Asker]:
+        return (asker for each in self._watchers if (asker := each.asked(self)) is not None)
+
+    def _hurry(self) -> None:
+        for each in self._watchers:
+            each.hurry()
+
     def _tell_watchers(self) -> None:
         for watcher in self._watchers:
             watcher.on_partition_changed(self)
 
     def replace_log(self, log: Log) -> None:
-        """Go on with a log that holds the same records in another place; the caller closes the old one.
-
-        It is on disk up to its end, so that a wait for a sync of the old one is over.
-        """
+        """Go on with a log that holds the same records in another place, on disk up to its end; the caller
+        closes the old one."""
         assert log.log_end_offset == self.log.log_end_offset
         self.log.state.on_start_moved = None
         self.log = log
         log.state.on_start_moved = self._tell_watchers if self._watchers else None
         self._note_short_way()
-        self._is_syncing = False
+        self._syncing.forget()
         if isinstance(self._role, Leader):
             log.state.assign_leader_epoch(self._role.epoch)
         self.advance()
@@ -593,24 +438,8 @@ class Partition(RoleHolder):
             self._note_short_way()
             _logger.error("%s cannot be written: %s", self.topic_partition, error)
 
-    def _sync(self) -> None:
-        """Ask for the next shared sync; one that is under way asks again when it ends."""
-        if not self._is_syncing:
-            self._is_syncing = True
-            log, generation = self.log, self.log.generation
-            synced = self._flusher.flush_to(log.sync, log.log_end_offset)
-            synced.add_done_callback(lambda done: self._on_synced(log, generation, done))
-
-    def _on_synced(self, log: Log, generation: int, synced: "asyncio.Future[None]") -> None:
-        if log is not self.log:
-            if not synced.cancelled():
-                synced.exception()  # The log was replaced meanwhile; how this ended does not matter.
-            return
-        self._is_syncing = False
-        error = None if synced.cancelled() else synced.exception()
-        was_truncated = log.is_online and log.generation != generation
-        if error is None or was_truncated:
-            # What was cut off will never be on disk; who waited for it was told when the leader changed.
+    def _on_synced(self, error: BaseException | None) -> None:
+        if error is None:
             self.advance()
             return
         _logger.error("%s could not be synced: %s", self.topic_partition, error)

@@ -32,7 +32,7 @@ class ReplicaGauges:
 
     def _lag_max(self) -> int:
         """Of the partitions that this node leads and has opened."""
-        led = (each.follower_lag for each in self._replicas if isinstance(each.role, Leader))
+        led = (each.led.lag(each.log) for each in self._replicas if isinstance(each.role, Leader))
         return max(led, default=0)
 
     def _counted(self) -> tuple[int, int]:

@@ -32,7 +32,7 @@ class NearestReplica:
             return None
         candidates = [
             (end_offset, node_id)
-            for node_id, end_offset in partition.in_sync_with(offset)
+            for node_id, end_offset in partition.led.in_sync_with(offset)
             if (broker := brokers.get(node_id)) is not None
             and broker.rack == rack
             and listener_name in broker.endpoints
@@ -41,5 +41,5 @@ class NearestReplica:
         ]
         if not candidates:
             return None
-        heard = partition.heard_since(self._clock.monotonic_s() - _SILENCE_S_MAX)
+        heard = partition.tenure.heard_since(self._clock.monotonic_s() - _SILENCE_S_MAX)
         return max((each for each in candidates if each[1] in heard), default=(0, None))[1]

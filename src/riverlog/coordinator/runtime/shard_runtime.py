@@ -262,7 +262,7 @@ class ShardRuntime(Generic[S]):
             )
 
     def _when_confirmed(self, then: Callable[[ErrorCode | None], None]) -> None:
-        waiting = self.partition.when_confirmed()
+        waiting = self.partition.tenure.when_confirmed()
         if waiting is None:
             then(None)
         else:

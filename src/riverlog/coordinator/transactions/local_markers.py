@@ -109,7 +109,7 @@ def _when_known(partition: Partition) -> MarkerWritten:
     """What stands here is committed, and nobody else leads: there the transaction may be open, and once it is
     taken for ended nobody would end it."""
     end_offset = partition.log.log_end_offset
-    confirmed = partition.when_confirmed(at_once=False)
+    confirmed = partition.tenure.when_confirmed(at_once=False)
     if confirmed is None:
         return _when_committed(partition, end_offset)
     written: MarkerWritten = asyncio.get_running_loop().create_future()

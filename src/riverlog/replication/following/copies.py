@@ -11,6 +11,7 @@ from enum import Enum
 
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.metrics import Metrics
+from riverlog.replication.following import follower_log
 from riverlog.replication.following.batches import BadBatch, check_batches
 from riverlog.replication.following.followed import AT_BEGINNING, Followed, Position
 from riverlog.replication.following.truncation import gives_up_committed, offset_to_keep
@@ -62,7 +63,7 @@ class Copies:
                 followed.leader_epoch,
             )
             return Outcome.OUT
-        syncing = partition.sync_as_follower()
+        syncing = follower_log.when_stored(partition)
         if syncing is not None:
             return syncing
         return Position(log.log_end_offset, epochs.latest, log.log_start_offset)
@@ -86,8 +87,8 @@ class Copies:
         followed.agreed_epoch = epoch
         followed.leader_watermark = data.high_watermark
         try:
-            partition.follow_watermark(data.high_watermark, epoch)
-            partition.follow_log_start(data.log_start_offset, epoch)
+            follower_log.follow_watermark(partition, data.high_watermark, epoch)
+            follower_log.follow_log_start(partition, data.log_start_offset, epoch)
         except (StorageError, DiskFullError) as error:
             return _failed(followed, error)
         if bad is None:
@@ -152,8 +153,8 @@ class Copies:
                 # The leader's log starts within a batch, and so must this one; its start moves up afterwards.
                 if log.log_start_offset != end or log.size_bytes:
                     return BadBatch(end, f"it begins at {first}, before {end}")
-                partition.truncate_as_follower(first, epoch, anew=True)
-            outcome = partition.append_replicated(accepted, epoch)
+                follower_log.truncate(partition, first, epoch, anew=True)
+            outcome = follower_log.append_replicated(partition, accepted, epoch)
         except (StorageError, DiskFullError) as error:
             return _failed(followed, error)
         if isinstance(outcome, AppendRefused):
@@ -181,7 +182,7 @@ class Copies:
                 )
                 return Outcome.OUT
         try:
-            if not partition.truncate_as_follower(offset, followed.leader_epoch, anew=anew):
+            if not follower_log.truncate(partition, offset, followed.leader_epoch, anew=anew):
                 return Outcome.OUT
         except (StorageError, DiskFullError) as error:
             return _failed(followed, error)
@@ -211,7 +212,7 @@ def _is_nothing(data: PartitionData) -> bool:
 
 
 def _is_followed(partition: Partition, followed: Followed) -> bool:
-    return partition.topic_id == followed.topic_id and partition.follows(followed.leader_epoch)
+    return partition.topic_id == followed.topic_id and is_followed(partition.role, followed.leader_epoch)
 
 
 def _failed(followed: Followed, error: Exception) -> Outcome:

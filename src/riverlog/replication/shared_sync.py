@@ -1,0 +1,41 @@
+"""The sync that a partition waits for before its records count: one at a time, for all that came meanwhile.
+
+Who is told when it ends looks whether the log has grown since, and asks for the next one.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from riverlog.storage.log.flusher import Flusher
+from riverlog.storage.log.log import Log
+
+
+class SharedSync:
+    __slots__ = ("_flusher", "_log", "_on_ended")
+
+    def __init__(self, flusher: Flusher, on_ended: Callable[[BaseException | None], None]) -> None:
+        """`on_ended` is called with why the sync failed, or None when all that it was for is on disk."""
+        self._flusher = flusher
+        self._on_ended = on_ended
+        self._log: Log | None = None
+        """The one that is being synced."""
+
+    def to_end_of(self, log: Log) -> None:
+        """Ask for the next sync, unless there is one under way."""
+        if self._log is None:
+            self._log, generation = log, log.generation
+            synced = self._flusher.flush_to(log.sync, log.log_end_offset)
+            synced.add_done_callback(lambda done: self._end(log, generation, done))
+
+    def forget(self) -> None:
+        """The log was replaced by one that is on disk: how a sync of it ends does not matter."""
+        self._log = None
+
+    def _end(self, log: Log, generation: int, synced: "asyncio.Future[None]") -> None:
+        error = None if synced.cancelled() else synced.exception()
+        if log is not self._log:
+            return
+        self._log = None
+        was_truncated = log.is_online and log.generation != generation
+        # What was cut off will never be on disk; who waited for it was told when the leader changed.
+        self._on_ended(None if was_truncated else error)
