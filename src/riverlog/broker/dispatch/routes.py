@@ -6,12 +6,11 @@ those of `wire.apis`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 from uuid import UUID
 
+from riverlog.broker.dispatch.controller_routes import by_the_controller, envelope_of
 from riverlog.broker.dispatch.route import AnyRoute, route
-from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.handler import FetchHandler
 from riverlog.broker.fetch.nearest_replica import NearestReplica
@@ -43,7 +42,6 @@ from riverlog.broker.handlers.describe_topic_partitions import DescribeTopicPart
 from riverlog.broker.handlers.describe_transactions import DescribeTransactionsHandler
 from riverlog.broker.handlers.elect_leaders import ElectLeadersHandler
 from riverlog.broker.handlers.end_txn import EndTxnHandler
-from riverlog.broker.handlers.envelope import EnvelopeHandler
 from riverlog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from riverlog.broker.handlers.heartbeat import HeartbeatHandler
 from riverlog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
@@ -70,7 +68,7 @@ from riverlog.broker.produce.handler import SERVED_VERSION_MIN, ProduceHandler
 from riverlog.broker.produce.transaction_admission import ProduceAdmission, TransactionAdmission
 from riverlog.broker.shared.config_alterations import ConfigAlterations, Layers
 from riverlog.broker.shared.coordinator_locator import CoordinatorLocator
-from riverlog.broker.shared.forwarding import ForwardedHandler, Forwarding
+from riverlog.broker.shared.forwarding import Forwarding
 from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.broker.shared.log_levels import LogLevels
 from riverlog.broker.shared.topic_making import TopicMaking
@@ -84,7 +82,6 @@ from riverlog.metadata.producer_ids import ProducerIds
 from riverlog.model.clock import Clock
 from riverlog.model.config.requirements import RACK_AWARE_SELECTORS
 from riverlog.model.config.slices import ServerConfig
-from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.rights import (
     NO_RIGHTS,
@@ -96,7 +93,6 @@ from riverlog.model.rights import (
     on_transactional_id,
 )
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.fetch_request import decode_fetch
 from riverlog.wire.by_hand.produce_request import decode_produce
 from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -124,7 +120,6 @@ from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from riverlog.wire.messages.describe_transactions import DescribeTransactionsRequest
 from riverlog.wire.messages.elect_leaders import ElectLeadersRequest
 from riverlog.wire.messages.end_txn import EndTxnRequest
-from riverlog.wire.messages.envelope import EnvelopeRequest
 from riverlog.wire.messages.fetch import FetchRequest
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.heartbeat import HeartbeatRequest
@@ -148,7 +143,6 @@ from riverlog.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from riverlog.wire.messages.unregister_broker import UnregisterBrokerRequest
 from riverlog.wire.messages.update_features import UpdateFeaturesRequest
 from riverlog.wire.messages.write_txn_markers import WriteTxnMarkersRequest
-from riverlog.wire.schema import Message
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 CREATE, DELETE = AclOperation.CREATE, AclOperation.DELETE
@@ -156,20 +150,6 @@ ALTER, DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
 ALTER_CONFIGS, DESCRIBE_CONFIGS = AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS
 CLUSTER_ACTION, IDEMPOTENT_WRITE = AclOperation.CLUSTER_ACTION, AclOperation.IDEMPOTENT_WRITE
 TWO_PHASE_COMMIT = AclOperation.TWO_PHASE_COMMIT
-
-_REFUSED_AS_A_WHOLE = frozenset(
-    {ApiKey.UPDATE_FEATURES, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.UNREGISTER_BROKER}
-)
-_FORWARDED = _REFUSED_AS_A_WHOLE | {
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.CREATE_PARTITIONS,
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-}
-"""What the controller does, whichever broker is asked."""
-_FORWARDED_IN_PART = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
-"""Here some of it is the business of the broker that is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +196,8 @@ def routes_of(parts: Collaborators) -> Mapping[int, AnyRoute]:
         )
     advertised = [each.api for each in routes]
     if parts.forwarding is not None:
-        routes = [*_by_the_controller(routes, parts.forwarding), _envelope(parts, parts.forwarding, routes)]
+        envelope = envelope_of(routes, parts.forwarding, parts.config.inter_broker_listener)
+        routes = [*by_the_controller(routes, parts.forwarding), envelope]
     routes.append(
         route(
             ApiVersionsRequest,
@@ -225,38 +206,6 @@ def routes_of(parts: Collaborators) -> Mapping[int, AnyRoute]:
         )
     )
     return {int(each.api.key): each for each in routes}
-
-
-def _by_the_controller(routes: list[AnyRoute], forwarding: Forwarding) -> list[AnyRoute]:
-    """The same routes, whose requests reach the controller wherever it is."""
-    return [
-        replace(each, handler=ForwardedHandler(each.handler, forwarding, _timed_out(each)))
-        if each.api.key in _FORWARDED
-        else each
-        for each in routes
-    ]
-
-
-def _timed_out(controlled: AnyRoute) -> Callable[[Message, RequestContext], Any]:
-    """What is answered when no controller was found in time."""
-
-    def answer(request: Message, context: RequestContext) -> Any:
-        response = controlled.api.response()
-        if hasattr(request, "timeout_ms") and controlled.api.key not in _REFUSED_AS_A_WHOLE:
-            request.timeout_ms = 0  # The handler knows how to say that no time is left.
-            return controlled.handler.handle(request, context)
-        response.error_code = ErrorCode.REQUEST_TIMED_OUT  # type: ignore[attr-defined]
-        return response
-
-    return answer
-
-
-def _envelope(parts: Collaborators, forwarding: Forwarding, routes: list[AnyRoute]) -> AnyRoute:
-    enveloped = {
-        int(each.api.key): each for each in routes if each.api.key in _FORWARDED | _FORWARDED_IN_PART
-    }
-    handler = EnvelopeHandler(enveloped, lambda: forwarding.is_here, parts.config.inter_broker_listener)
-    return route(EnvelopeRequest, handler, on_cluster(CLUSTER_ACTION))
 
 
 def _records(parts: Collaborators) -> list[AnyRoute]:

@@ -2,11 +2,9 @@
 
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +16,7 @@ from riverlog.cli.failures import CommandError, ExitCode, usage
 from riverlog.cli.options import OutputFormat, OutputOption
 from riverlog.cli.printing.output import counted, remark, show_json, show_rows, warn
 from riverlog.cli.printing.pipeline_rows import finding_line, print_findings, status_row
+from riverlog.cli.spark_extra import check_installed, spark_extra, told_in_our_words
 
 if TYPE_CHECKING:
     from riverlog.spark.pipelines.checks.findings import Finding
@@ -70,7 +69,7 @@ def init(
 
     Example: riverlog pipeline init shop
     """
-    with _spark_extra():
+    with spark_extra():
         from riverlog.spark.pipelines import scaffold
 
         directory = scaffold.create(Path.cwd(), name, topic=topic, bootstrap=bootstrap_server)
@@ -94,7 +93,7 @@ def validate(
 
     Example: riverlog pipeline validate shop
     """
-    with _spark_extra():
+    with spark_extra():
         from riverlog.spark.pipelines.checks.findings import Finding, Place
         from riverlog.spark.pipelines.checks.validation import validate as findings_of
         from riverlog.spark.pipelines.project import SpecError, find, load
@@ -148,7 +147,7 @@ def run(
         raise usage(
             "--full-refresh-all names everything already", remedy="leave --refresh and --full-refresh out"
         )
-    with _spark_extra():
+    with spark_extra():
         from riverlog.spark.pipelines.engine import Selection
         from riverlog.spark.pipelines.project import find, load
         from riverlog.spark.pipelines.running import RunOptions
@@ -170,8 +169,8 @@ def status(project: _ProjectArgument = _HERE, output: OutputOption = OutputForma
 
     Example: riverlog pipeline status shop
     """
-    _check_installed("pyarrow", "yaml")
-    with _told_in_our_words():
+    check_installed("pyarrow", "yaml")
+    with told_in_our_words():
         from riverlog.spark.pipelines.project import find, load
         from riverlog.spark.pipelines.status import status_of
 
@@ -232,7 +231,7 @@ def replay(
     end_offset, end_time = _place(end, "--to")
     if speed is not None and not speed > 0:
         raise usage(f"--speed {speed:g} is not above 0", remedy="leave it out for full speed")
-    with _spark_extra():
+    with spark_extra():
         from riverlog.cli.printing.output import progress
         from riverlog.spark import replay as put_back
         from riverlog.spark.pipelines.session import opened
@@ -276,7 +275,7 @@ def abort_leftovers(
 
     Example: riverlog pipeline abort-leftovers 0b6a4b2e-5f0c-4a57-9d3e-5a1f1f4c7a10
     """
-    with _spark_extra():
+    with spark_extra():
         from riverlog.spark.sink.leftovers import abort_leftovers as end_leftovers
 
         ended = end_leftovers(bootstrap_server, query)
@@ -336,51 +335,6 @@ def _on_signals(handler: "signal._HANDLER") -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
-
-
-@contextmanager
-def _spark_extra() -> Iterator[None]:
-    """Failures of pipelines in the words of the command line; a missing extra says how to get it."""
-    # PySpark has opinions about the version of pandas, which nothing here uses.
-    warnings.filterwarnings("ignore", message=".*pandas.*", category=FutureWarning)
-    _check_installed("pyspark", "pyarrow", "yaml", "grpc")
-    from pyspark.errors import PySparkException
-
-    from riverlog.spark.pipelines.failures import one_line
-
-    try:
-        with _told_in_our_words():
-            yield
-    except PySparkException as error:
-        # What the source and the sink complain about ends with what to do.
-        message, _, remedy = one_line(error).rpartition("; ")
-        raise CommandError(message or remedy, remedy=remedy if message else "") from error
-
-
-def _check_installed(*names: str) -> None:
-    if missing := [name for name in names if find_spec(name) is None]:
-        raise CommandError(
-            f"pipelines need Spark, and {', '.join(missing)} cannot be imported",
-            remedy="pip install 'riverlog[spark]'",
-        )
-
-
-@contextmanager
-def _told_in_our_words() -> Iterator[None]:
-    """What goes wrong without Spark having a part in it."""
-    from riverlog.client.cluster import ClusterUnreachable
-    from riverlog.spark.pipelines.failures import PipelineError, ProjectNotFound, SparkUnreachable
-
-    try:
-        yield
-    except ProjectNotFound as error:
-        raise CommandError(str(error), remedy=error.remedy, code=ExitCode.NOT_FOUND) from error
-    except SparkUnreachable as error:
-        raise CommandError(str(error), remedy=error.remedy, code=ExitCode.CONNECTION) from error
-    except PipelineError as error:
-        raise CommandError(str(error), remedy=error.remedy) from error
-    except ClusterUnreachable as error:
-        raise CommandError(str(error), remedy="check the address", code=ExitCode.CONNECTION) from error
 
 
 def _log_path(given: str | None, project: "Project") -> Path | None:
