@@ -14,7 +14,6 @@ from riverlog.metadata.stores.embedded_store import FILE_NAME
 from riverlog.metadata.stores.node_table import NodeTable
 from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
-from riverlog.node.processes.members import METADATA as SHARED_METADATA
 from riverlog.storage.files import names
 from riverlog.storage.files.meta_properties import read_meta_properties
 
@@ -70,7 +69,7 @@ def _check_is_new(path: str, entries: set[str]) -> None:
     foreign = sorted(entries - _NOBODYS)
     if not foreign:
         return
-    if SHARED_METADATA in foreign and any(each.startswith("broker-") for each in foreign):
+    if names.SHARED_METADATA in foreign and any(each.startswith("broker-") for each in foreign):
         brokers = sum(each.startswith("broker-") for each in foreign)
         raise FormatError(
             f"{path} is the directory of {brokers} brokers. Nothing was changed. Start all of them: "

@@ -17,14 +17,14 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import DirectoryInUseError, FormatError
 from riverlog.model.ids import NodeId
-from riverlog.node.processes.members import METADATA, Member, directory_of, is_of_single_node
+from riverlog.node.processes.members import Member, directory_of, is_of_single_node
 from riverlog.storage.directory.claim import take
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
 
 _logger = logging.getLogger(__name__)
 _BROKER: Final = re.compile(r"broker-(\d+)")
-_ALLOWED: Final = frozenset({METADATA, names.LOCK, "lost+found"})
+_ALLOWED: Final = frozenset({names.SHARED_METADATA, names.LOCK, "lost+found"})
 _SHOWN: Final = 3
 
 

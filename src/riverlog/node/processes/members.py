@@ -17,8 +17,6 @@ from riverlog.model.internal_topics import replication_settings
 from riverlog.model.network import Address
 from riverlog.storage.files import names
 
-METADATA: Final = "metadata"
-"""The directory of the shared store, in the first data directory."""
 STAGE: Final = ".taking-over"
 """Where the files of a single node are collected on their way into the directory of a broker."""
 _PORT_MAX: Final = 65535
@@ -59,7 +57,7 @@ def directory_of(data_dir: str, node_id: NodeId) -> str:
 
 
 def metadata_of(data_dir: str) -> str:
-    return f"{data_dir.rstrip('/')}/{METADATA}"
+    return f"{data_dir.rstrip('/')}/{names.SHARED_METADATA}"
 
 
 def is_of_single_node(path: str) -> bool:

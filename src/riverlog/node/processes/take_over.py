@@ -23,7 +23,7 @@ from riverlog.model.errors import FormatError
 from riverlog.model.executor import Executor
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
-from riverlog.node.processes.members import METADATA, STAGE, directory_of, is_of_single_node, metadata_of
+from riverlog.node.processes.members import STAGE, directory_of, is_of_single_node, metadata_of
 from riverlog.node.threads import thread_executor
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
@@ -31,7 +31,7 @@ from riverlog.storage.files.meta_properties import MetaProperties, read_meta_pro
 
 _logger = logging.getLogger(__name__)
 _KEPT_NAME: Final = f"{FILE_NAME}.taken-over"
-_STAYS: Final = frozenset({METADATA, STAGE, names.LOCK, "lost+found"})
+_STAYS: Final = frozenset({names.SHARED_METADATA, STAGE, names.LOCK, "lost+found"})
 
 
 def take_over(paths: Sequence[str], wanted: Sequence[NodeId], *, has_own_store: bool) -> None:

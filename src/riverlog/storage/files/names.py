@@ -38,6 +38,8 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 UNRECOVERED: Final = "riverlog-unrecovered"
 OPENED: Final = "riverlog-opened"
 LOCK: Final = ".lock"
+SHARED_METADATA: Final = "metadata"
+"""The directory of the store that the brokers of one host share, in their first data directory."""
 
 _DIGITS: Final = 20
 _NAME_MAX: Final = 255
