@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from riverlog.model.config.slices import LogConfig
+from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.storage.disk.open_files import OpenFiles
 from riverlog.storage.log.appends import AppendOrigin
@@ -132,6 +132,44 @@ def test_a_log_that_cannot_be_loaded_leaves_no_file_open(after: int) -> None:
     with pytest.raises(StorageError):
         open_log(disk, config=LogConfig(segment_bytes=200), open_files=open_files)
     assert open_files.count == 0
+
+
+def test_a_log_that_is_opened_for_a_moment_on_a_failing_disk_leaves_no_file_open() -> None:
+    disk = SimulatedDisk()
+    config = LogConfig(segment_bytes=600, retention_bytes=0)
+    directory = open_directory(disk, config=config)
+    directory.create(PARTITION, TOPIC_ID)
+    log = directory.get(PARTITION)
+    assert log is not None
+    for number in range(20):
+        append(log, batch(b"value-%04d" % number))
+    log.state.set_high_watermark(log.log_end_offset)
+    directory.close()
+    directory = open_directory(disk, config=config)
+    disk.fail("sync", errno.EIO)
+    with pytest.raises(StorageError):
+        list(directory.retention_steps(0))
+    assert directory.environment.files.open_files.count == 0
+
+
+def test_a_log_whose_disk_fails_while_it_is_looked_at_to_be_cleaned_leaves_no_file_open() -> None:
+    disk = SimulatedDisk()
+    config = LogConfig(cleanup_policies=frozenset({CleanupPolicy.COMPACT}))
+    directory = open_directory(disk, config=config)
+    directory.create(PARTITION, TOPIC_ID)
+    log = directory.get(PARTITION)
+    assert log is not None
+    append(log, batch(b"value"))
+    directory.close()
+    directory = open_directory(disk, config=config)
+
+    def read_it(log: Log) -> bool:
+        disk.fail("read", errno.EIO)
+        return bool(values(log))
+
+    with pytest.raises(StorageError):
+        directory.open_to_clean(PARTITION, read_it)
+    assert directory.environment.files.open_files.count == 0
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])

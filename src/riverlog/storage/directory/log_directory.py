@@ -243,8 +243,13 @@ class LogDirectory:
         name = str(partition)
         assert name not in self._logs
         assert name not in self._unrecovered
+        with self._open_for_a_moment(name, partition) as log:
+            log.state.commit_all()
+            yield log
+
+    @contextmanager
+    def _open_for_a_moment(self, name: str, partition: TopicPartition) -> Iterator[Log]:
         log = self._open(name, partition)
-        log.state.commit_all()
         try:
             yield log
         finally:
@@ -255,7 +260,10 @@ class LogDirectory:
         self._checkpoints.note(name, log)
         self._closed.note(name, facts_of(log))
         self.on_changed()
-        log.close()
+        try:
+            log.close()
+        finally:
+            log.close(clean=False)  # Where it could not be saved its files are let go all the same.
 
     def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
         self.health.require_online()
@@ -322,10 +330,16 @@ class LogDirectory:
         if not self._config_for(partition.topic).is_compacted:
             return None
         log = self._open(name, partition)
-        if not is_due(log):
-            self._close(name, log)
+        is_kept = False
+        try:
+            if is_due(log):
+                self._opened.note(name)
+                is_kept = True
+        finally:
+            if not is_kept:
+                self._close(name, log)
+        if not is_kept:
             return None
-        self._opened.note(name)
         self._logs[name] = log
         return log
 
@@ -398,11 +412,10 @@ class LogDirectory:
                 yield log.cutting.apply_retention(now_ms)
         for name in list(self._checkpoints.recovery_points):
             if name in self._known and name not in self._logs and name not in self._unrecovered:
-                log = self._open(name, partition_of(name))
-                if log.cutting.decide_retention(now_ms):
-                    self._opened.note(name)
-                count = log.cutting.apply_retention(now_ms)
-                self._close(name, log)
+                with self._open_for_a_moment(name, partition_of(name)) as log:
+                    if log.cutting.decide_retention(now_ms):
+                        self._opened.note(name)
+                    count = log.cutting.apply_retention(now_ms)
                 yield count
 
     def expire_producers(self, now_ms: int) -> int:

@@ -61,7 +61,11 @@ class Log:
         self._gate = sync.gate
         if to_open.log_start_offset > state.log_end_offset:
             # Everything that is left lies below the log start, so there is nothing to keep.
-            self.cutting.truncate_fully_and_start_at(to_open.log_start_offset)
+            try:
+                self.cutting.truncate_fully_and_start_at(to_open.log_start_offset)
+            except BaseException:
+                self.close(clean=False)
+                raise
         state.epochs.truncate_from_start(state.log_start_offset)
 
     @property
