@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from riverlog.model.metadata_store import SessionState
+from riverlog.model.metadata_store import SessionLostError, SessionState, WentBackError
 from riverlog.testing.simulated_store import SimulatedStore
 from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
 from riverlog.testing.simulation.lives import Life
@@ -96,3 +96,51 @@ def test_whoever_looks_on_hears_of_writes_that_were_made_lost_and_too_late() -> 
         life.run(lambda: world.loop.create_task(session.set(_PATH, b"2", expected_version=0)))
         world.run_for(1)
         assert heard == [_PATH, "unanswered", "refused"]
+
+
+def test_a_session_that_has_read_something_newer_finds_out_that_the_ensemble_has_gone_back() -> None:
+    with World(4) as world:
+        shared, life, session = _session(world)
+        shared.keep_snapshots()
+        world.run_for(1)
+
+        async def write() -> None:
+            await session.sync()
+            await session.create("/later")
+            await session.get("/later")
+
+        life.run(lambda: world.loop.create_task(write()))
+        world.run_for(1)
+        last = shared.go_back(1.5)
+        assert session.seen_transaction > last
+        assert shared.ensemble.get("/later") is None
+        assert shared.ensemble.get(_PATH) is None, "sessions have ended"
+        found: list[str] = []
+
+        async def look() -> None:
+            for _ in range(2):
+                try:
+                    await session.sync()
+                except WentBackError:
+                    found.append("older")
+                except SessionLostError:
+                    found.append("lost")
+
+        world.run_for(1)
+        life.run(lambda: world.loop.create_task(look()))
+        world.run_for(1)
+        assert found == ["older", "older"]
+        shared.put_back()
+        world.run_for(1)
+        found.clear()
+        life.run(lambda: world.loop.create_task(look()))
+        world.run_for(1)
+        assert found == []
+        assert shared.ensemble.get("/later") is not None
+
+
+def test_an_ensemble_that_has_not_gone_back_has_nothing_to_put_back() -> None:
+    with World(5) as world:
+        shared, _, _ = _session(world)
+        shared.put_back()
+        assert shared.ensemble.get(_PATH) is not None

@@ -72,6 +72,8 @@ class SimulatedEnsemble:
         """So many of the next writes take effect, and their answers are lost; sessions go on."""
         self.lost_requests = 0
         """So many of the next writes are lost on their way, and nobody knows that; sessions go on."""
+        self.found_older = 0
+        """How often a session has found that it is older than what was read of it before."""
         self.on_changed: Callable[[Sequence[str]], None] = lambda paths: None
         """Hears of every commit at once, for whoever looks on."""
         self.on_refused: Callable[[Sequence[Operation]], None] = lambda operations: None
@@ -202,7 +204,6 @@ class SimulatedStore:
         self._is_leased = False
         self._is_synced = False
         self._seen_transaction = 0
-        """The latest that was to be seen in what was read."""
         self.is_closed = False
         self.session = ensemble.begin(self)
         self._state = SessionState.CONNECTED
@@ -280,6 +281,11 @@ class SimulatedStore:
     def multi_bytes_max(self) -> int:
         return _MULTI_BYTES_MAX
 
+    @property
+    def seen_transaction(self) -> int:
+        """The latest that was to be seen in what its process has read."""
+        return self._seen_transaction
+
     async def get(self, path: str) -> Versioned | None:
         session = await self._turn()
         return self._ensemble.get(path, session, is_synced=self._is_synced)
@@ -295,6 +301,7 @@ class SimulatedStore:
     async def sync(self) -> None:
         await self._turn()
         if self._ensemble.last_transaction < self._seen_transaction:
+            self._ensemble.found_older += 1
             raise WentBackError("The metadata store has gone back to an older state.")
         self._is_synced = True
 

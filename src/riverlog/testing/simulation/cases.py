@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.faults import ScheduleError
+from riverlog.testing.simulation.own_faults import draw_own_faults
 from riverlog.testing.simulation.replica_cases import (
     TAKES_DATA,
     draw_core,
@@ -149,6 +150,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
     if profile == "core":
         drawn += draw_lost_nodes(chance, nodes, chaos_s)
+    drawn += draw_own_faults(seed, profile, chaos_s)
     case = Case(
         seed,
         profile,

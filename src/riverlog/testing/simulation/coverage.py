@@ -57,6 +57,8 @@ _OPEN: Final = (
     TransactionState.PREPARE_ABORT,
 )
 
+MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK: Final = ("older metadata found",)
+
 MUST_HAPPEN_WITH_REPLICAS: Final = (
     "partition states written too late",
     "ISR shrinks",
@@ -114,6 +116,7 @@ class Coverage:
         totals = self._faults + self._ends
         if self._ensemble is not None:
             totals["sessions expired"] = self._ensemble.expired
+            totals["older metadata found"] = self._ensemble.ensemble.found_older
             totals["partitions without a leader"] = counts["no leader"]
             totals["elections"] = counts["elections"]
             for each in MUST_HAPPEN_WITH_REPLICAS:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from riverlog.testing.simulated_tree import Snapshot
 from riverlog.testing.simulation.links import Links
 from riverlog.testing.simulation.lives import Life
 from riverlog.testing.simulation.loop import VirtualLoop
@@ -18,6 +19,8 @@ from riverlog.testing.simulation.loop import VirtualLoop
 HOST: Final = "store"
 _HEARTBEAT_S: Final = 0.1
 """How often each session is heard of."""
+_SNAPSHOT_S: Final = 0.5
+"""How often a snapshot is kept, where one is asked for later."""
 
 
 class _Heard:
@@ -43,6 +46,9 @@ class SharedEnsemble:
         """Sessions that the ensemble has given up."""
         self._loop, self._links = loop, links
         self._heard: list[_Heard] = []
+        self._snapshots: list[tuple[float, Snapshot]] = []
+        self._newest: Snapshot | None = None
+        """While it shows an older state: what it has held before that."""
         self._look()
 
     def connect(self, host: str, life: Life) -> SimulatedStore:
@@ -57,6 +63,39 @@ class SharedEnsemble:
         clocks that drift."""
         last_s = max((each.last_s for each in self._heard if each.session is session), default=-math.inf)
         return self._loop.now_s - last_s <= self.session_timeout_s * 1.02 + 2 * _HEARTBEAT_S
+
+    @property
+    def is_older(self) -> bool:
+        return self._newest is not None
+
+    def keep_snapshots(self) -> None:
+        """From now on, for `go_back`."""
+        now_s = self._loop.now_s
+        self._snapshots.append((now_s, self.ensemble.snapshot()))
+        self._loop.at(now_s + _SNAPSHOT_S, self._loop.world, self.keep_snapshots)
+
+    def go_back(self, age_s: float) -> int:
+        """Begin again from a snapshot that is so old; returns the number of its last transaction. All
+        sessions end, and hear of that when they are heard of."""
+        until_s = self._loop.now_s - age_s
+        older = [snapshot for at_s, snapshot in self._snapshots if at_s <= until_s]
+        snapshot = older[-1] if older else self._snapshots[0][1]
+        self._newest = self._begin_again(snapshot)
+        return snapshot.last_transaction
+
+    def put_back(self) -> None:
+        """Whoever runs it has found the newest state, and puts it in again."""
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._begin_again(newest)
+
+    def _begin_again(self, snapshot: Snapshot) -> Snapshot:
+        """What it held before."""
+        for heard in self._heard:
+            self.ensemble.end(heard.session)
+        before = self.ensemble.snapshot()
+        self.ensemble.restore(snapshot)
+        return before
 
     def _look(self) -> None:
         now_s = self._loop.now_s

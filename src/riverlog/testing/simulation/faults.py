@@ -175,6 +175,24 @@ def _stale_reads(scene: Scene, given: Mapping[str, Any]) -> None:
     scene.later(given["for_s"], scene.node.ensemble.catch_up)
 
 
+def _restored_store(scene: Scene, given: Mapping[str, Any]) -> None:
+    """The ensemble begins again from an older state, until somebody finds the newest one and puts it back.
+
+    Who has read something newer finds that out and goes on with what it knows. The others cannot know: as
+    those who run a cluster are told, they are not left running, and nobody is started meanwhile."""
+    shared = scene.ensemble
+    if shared is None or shared.is_older:
+        return
+    last = shared.go_back(given["age_s"])
+    for node in scene.nodes:
+        has_seen_more = node.session is not None and node.session.seen_transaction > last
+        if node.state is State.DOWN or (node.is_serving and has_seen_more):
+            continue
+        node.kill()
+        scene.bring_up(node, given["for_s"])
+    scene.later(given["for_s"], shared.put_back)
+
+
 def _reset(scene: Scene, given: Mapping[str, Any]) -> None:
     _break(scene, given, tell_peer=True)
 
@@ -340,6 +358,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "isolated": (_isolated, ("for_s",)),
     "lost_disk": (_lost_disk, ("for_s", "chance")),
     "lost_node": (_lost_node, ("how", "way")),
+    "restored_store": (_restored_store, ("for_s", "age_s")),
 }
 """What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
 `lasts` that a cut or a stopped client stays for ever."""
@@ -356,9 +375,12 @@ OF_A_CLUSTER: Final = (
 OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk", "isolated")
 """Of a cluster in which others have what one loses."""
 
+OF_AN_ENSEMBLE: Final = ("restored_store",)
+"""Of a cluster of which no node is lost for ever."""
+
 FOR_EVER: Final = ("lost_node",)
 """What is left is to go on without it."""
-OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *FOR_EVER)
+OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *OF_AN_ENSEMBLE, *FOR_EVER)
 WAYS_TO_LOSE_A_NODE: Final = ("killed", "stopped", "cut", "dead disk")
 
 

@@ -146,6 +146,10 @@ class Run:
     def _chaos(self) -> None:
         world = self.world
         begun_s = world.loop.now_s
+        if self.ensemble is not None and any(
+            each["fault"] in faults.OF_AN_ENSEMBLE for each in self.case.faults
+        ):
+            self.ensemble.keep_snapshots()
         for fault in self.case.faults:
             world.run_for(max(begun_s + fault["at_s"] - world.loop.now_s, 0))
             self._apply(fault)
@@ -324,8 +328,10 @@ class Run:
                 client.log_life = self._power_cuts
 
     def _supervise(self) -> None:
-        """Whoever runs a broker starts it again when it is down and should not be."""
-        for node in self.nodes:
+        """Whoever runs a broker starts it again when it is down and should not be, unless the ensemble shows
+        an older state."""
+        is_to_wait = self.ensemble is not None and self.ensemble.is_older
+        for node in () if is_to_wait else self.nodes:
             is_down = node.state is State.DOWN and node.name not in self._outside
             if is_down and node.name not in self._wanted_down:
                 node.start()

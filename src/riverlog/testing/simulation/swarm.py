@@ -14,9 +14,10 @@ from riverlog.testing.simulation.cases import CLUSTERS, draw
 from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN,
     MUST_HAPPEN_IN_A_CLUSTER,
+    MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK,
     MUST_HAPPEN_WITH_REPLICAS,
 )
-from riverlog.testing.simulation.faults import FAULTS, FOR_EVER, OF_A_CLUSTER, OF_REPLICAS
+from riverlog.testing.simulation.faults import FAULTS, FOR_EVER, OF_A_CLUSTER, OF_AN_ENSEMBLE, OF_REPLICAS
 from riverlog.testing.simulation.replica_cases import TAKES_DATA
 from riverlog.testing.simulation.runs import Outcome, run_case
 from riverlog.testing.simulation.violations import Violation
@@ -58,9 +59,12 @@ class Summary:
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
         is_core = profile == "core"
         left_out.update(() if is_core else FOR_EVER)
+        goes_back = is_cluster and not is_core
+        left_out.update(() if goes_back else OF_AN_ENSEMBLE)
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
         wanted += MUST_HAPPEN_WITH_REPLICAS if is_replicated else ()
+        wanted += MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK if goes_back else ()
         wanted += [f"fault {each}" for each in drawn]
         not_drawn = _NOT_IN_A_CORE if is_core else ()
         return [each for each in wanted if not self.counts[each] and each not in not_drawn]
