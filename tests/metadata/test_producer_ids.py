@@ -92,3 +92,21 @@ def test_a_block_that_another_broker_was_quicker_to_take_is_left_to_it() -> None
             await each.close()
 
     run(scenario)
+
+
+def test_no_block_is_taken_from_a_store_that_has_gone_back() -> None:
+    async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
+        older = ensemble.snapshot()
+        others = ProducerIds(ensemble.connect("broker 2"), NodeId(2))
+        assert await take(others, 1) == [0]
+        await store.sync()
+        await store.get(layout.PRODUCER_ID_BLOCK)
+        newest = ensemble.snapshot()
+        ensemble.restore(older)
+        with pytest.raises(NoProducerIdError, match="older"):
+            await ids.next_producer_id()
+        ensemble.restore(newest)
+        assert await take(ids, 1) == [BLOCK_SIZE]
+        await others.close()
+
+    run(scenario)

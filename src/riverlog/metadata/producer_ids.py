@@ -3,7 +3,8 @@
 A broker takes a block of them from the store at a time and hands them out one by one; a block that a crash
 cut short, or of which it is not known whether it was taken, is lost, never reused. The next block is taken
 before the present one is used up, so that a store which is away for a while is not noticed; when no id is
-left and none can be had soon, that is an error, and whoever asked asks again.
+left and none can be had soon, that is an error, and whoever asked asks again. Nor is one taken from a store
+that has gone back to an older state, in which blocks are free that have been given out.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from riverlog.model.metadata_store import (
     MetadataStore,
     NodeExistsError,
     OutcomeUnknownError,
+    SessionState,
     StoreError,
 )
 
@@ -43,6 +45,8 @@ class ProducerIds:
         self._present: range = range(0)
         self._ahead: range | None = None
         self._taking: asyncio.Task[None] | None = None
+        self._is_to_sync = False
+        self._watching = store.watch_session(self._on_session)
 
     async def next_producer_id(self) -> ProducerId:
         """Raises `NoProducerIdError`."""
@@ -57,9 +61,14 @@ class ProducerIds:
         return ProducerId(found)
 
     async def close(self) -> None:
+        self._watching.stop()
         if self._taking is not None:
             self._taking.cancel()
             await asyncio.gather(self._taking, return_exceptions=True)
+
+    def _on_session(self, state: SessionState) -> None:
+        if state is SessionState.CONNECTED:
+            self._is_to_sync = True  # It may be another store than it was.
 
     async def _wait_for_block(self) -> None:
         """All who ask meanwhile wait for the same block."""
@@ -88,6 +97,9 @@ class ProducerIds:
         """A block that is ours from then on. Tries again when another broker was quicker."""
         path = layout.PRODUCER_ID_BLOCK
         while True:
+            if self._is_to_sync:
+                await self._store.sync()
+                self._is_to_sync = False
             node = await self._store.get(path)
             first = 0 if node is None else payloads.decode_producer_ids(path, node.data)[1] + 1
             block = payloads.encode_producer_ids(self._node_id, first, first + BLOCK_SIZE - 1)
