@@ -16,7 +16,7 @@ def draw_own_faults(seed: int, profile: str, chaos_s: float) -> list[dict[str, A
 
 
 def _chance(fault: str, seed: int, profile: str) -> random.Random:
-    return random.Random(f"{fault} {profile} {seed}")
+    return random.Random(f"{seed} {profile} {fault}")
 
 
 def _draw_restored_store(chance: random.Random, profile: str, chaos_s: float) -> list[dict[str, Any]]:
