@@ -70,7 +70,7 @@ def assign(
 
 def on_partition(broker: Broker, work: Callable[[Partition], object], topic: str = "orders") -> object:
     async def find(node: Node) -> object:
-        routes = node._connections._answering._inner._routes  # type: ignore[attr-defined]
+        routes = node.serving.connections._answering._inner._routes  # type: ignore[attr-defined]
         partition = routes[ApiKey.PRODUCE].handler._replicas.find(topic, 0)
         assert isinstance(partition, Partition)
         return work(partition)

@@ -61,7 +61,7 @@ class _Spoilt:
 
     async def throw(self, node: Node) -> int:
         """One round; returns what the process holds afterwards."""
-        answering = node._connections._answering
+        answering = node.serving.connections._answering
         for number in range(ROUND):
             sample = self._samples[self.tally.sent % len(self._samples)]
             payload = mutate(self._rng, sample, self._samples)

@@ -290,7 +290,7 @@ def test_idle_connections_stay(
         riverlog_clock.advance(days=1)
 
         async def look(node: object) -> None:
-            riverlog_broker.node._connections.close_idle()
+            riverlog_broker.node.serving.connections.close_idle()
 
         riverlog_broker.call(look)
         assert client.produce(riverlog_topic).error_code == ErrorCode.NONE

@@ -308,7 +308,7 @@ def test_faults_outlive_a_restart() -> None:
 
 def test_without_faults_connections_ask_the_dispatcher_itself(broker: Broker) -> None:
     node = broker.node
-    answering = node._connections._answering
+    answering = node.serving.connections._answering
     assert answering.dispatch == node.dispatcher.dispatch
     with broker.faults.error("Produce", NOT_LEADER):
         assert answering.dispatch != node.dispatcher.dispatch

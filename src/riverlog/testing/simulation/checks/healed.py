@@ -86,4 +86,4 @@ class HealedCluster:
 
 
 def _min_isr(parts: ObservedNode, topic: str) -> int:
-    return parts._live_config.log_config(parts.image, topic).min_insync_replicas
+    return parts._given.live_config.log_config(parts.image, topic).min_insync_replicas
