@@ -170,7 +170,8 @@ class ReplicaObserver(NodeObserver):
         unclean = elected.unclean_epoch
         if unclean is not None and unclean > ledger.unclean_epoch:
             ledger.unclean_epoch = unclean
-            held = min(view.holding.look(), view.bounds.log_end)
+            # It may have appended already, to where records stood that were deleted.
+            held = min(view.holding.look(), view.written)
             if held < ledger.end:
                 replicas.counts["committed batches lost by unclean elections"] += 1
                 self._ledger.cut(ledger, held)
