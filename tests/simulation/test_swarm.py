@@ -1,11 +1,12 @@
 """Seeds, cases and the command line of the simulator."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from riverlog.testing.simulation import cases
+from riverlog.testing.simulation import cases, own_faults
 from riverlog.testing.simulation.cases import draw, from_json
 from riverlog.testing.simulation.command import run
 from riverlog.testing.simulation.faults import ScheduleError
@@ -54,6 +55,43 @@ def test_an_unknown_fault_is_refused_with_the_names_that_are_known() -> None:
     case["faults"] = [{"at_s": 1, "fault": "earthquake"}]
     with pytest.raises(ScheduleError, match=r"unknown fault 'earthquake'; the faults are .*kill"):
         from_json(json.dumps(case))
+
+
+@pytest.mark.parametrize(
+    ("directories", "directory"), [("/data", "/data"), ("/data,/more", "/others"), ("", "/more")]
+)
+def test_a_dead_directory_that_is_not_one_of_several_is_refused(directories: str, directory: str) -> None:
+    case = json.loads(draw(1).to_json())
+    case["settings"]["log.dirs"] = directories
+    case["faults"] = [{"at_s": 1, "fault": "dead_directory", "directory": directory}]
+    with pytest.raises(ScheduleError, match=f"{directory} is not one of several directories"):
+        from_json(json.dumps(case))
+
+
+def test_a_seed_that_does_not_get_a_fault_of_its_own_stream_is_as_if_there_were_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = {seed: draw(seed, "replicas") for seed in range(60)}
+    with_it = {seed for seed, case in drawn.items() if _has(case, "restored_store")}
+    assert with_it
+    monkeypatch.setattr(own_faults, "_RESTORED_STORE_SHARE", 0)
+    for seed, case in drawn.items():
+        others = [each for each in case.faults if each["fault"] != "restored_store"]
+        assert draw(seed, "replicas") == replace(case, faults=others)
+
+
+def test_a_healthy_core_has_seeds_in_which_a_directory_is_dead() -> None:
+    cases_with_it = [case for case in map(_liveness, range(20)) if _has(case, "dead_directory")]
+    assert len(cases_with_it) >= 3
+    assert all(case.settings["log.dirs"].count(",") == 2 for case in cases_with_it)
+
+
+def _liveness(seed: int) -> cases.Case:
+    return draw(seed, "liveness")
+
+
+def _has(case: cases.Case, fault: str) -> bool:
+    return any(each["fault"] == fault for each in case.faults)
 
 
 def test_a_fault_after_the_end_is_refused() -> None:

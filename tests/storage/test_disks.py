@@ -134,3 +134,26 @@ def test_failures_come_when_they_were_asked_for() -> None:
         file.truncate(0)
     with pytest.raises(PowerOff):
         file.pread(1, 0)
+
+
+def test_a_directory_that_is_dead_fails_for_ever_and_the_others_go_on() -> None:
+    disk = SimulatedDisk()
+    for name in ("/dead", "/dead-or-alive"):
+        disk.make_directories(name)
+        disk.open(f"{name}/file", create=True).pwrite(b"text", 0)
+    file = disk.open("/dead/file")
+    disk.die("/dead")
+    with pytest.raises(OSError, match="Input/output error"):
+        file.pread(4, 0)
+    disk.kill()
+    for operation in (
+        lambda: disk.open("/dead/file"),
+        lambda: disk.read("/dead/file"),
+        lambda: disk.rename("/dead/file", "/dead/other"),
+        lambda: disk.unlink("/dead/file"),
+        lambda: disk.sync_directory("/dead"),
+        lambda: disk.make_directories("/dead/new"),
+    ):
+        with pytest.raises(OSError, match="Input/output error"):
+            operation()
+    assert disk.read("/dead-or-alive/file") == b"text"

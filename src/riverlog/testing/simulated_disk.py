@@ -47,6 +47,8 @@ class SimulatedDisk:
         """The files that are counted in `_used_bytes`; None when names have changed since."""
         self.is_dead = False
         """Every operation fails."""
+        self._dead: tuple[str, ...] = ()
+        """Every operation fails at what begins so."""
         self.losses = Losses()
         self.cold_reads = 0
         self.failed: Counter[int] = Counter()
@@ -62,6 +64,10 @@ class SimulatedDisk:
     def mend(self) -> None:
         """Nothing fails any more that was told to."""
         self._failures.clear()
+
+    def die(self, directory: str) -> None:
+        """From now on every operation fails that has to do with something in it."""
+        self._dead += (f"{directory}/",)
 
     def crash(self, seed: int) -> None:
         """Take the power away and come back with what a disk may have kept."""
@@ -117,7 +123,7 @@ class SimulatedDisk:
             self._used_bytes += size_bytes
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
-        self.step("open")
+        self.step("open", path)
         inode = self._find(path)
         if not isinstance(inode, Inode):
             if not create:
@@ -133,7 +139,7 @@ class SimulatedDisk:
         return sorted(file.path for file in self._open if self.is_current(file.boot))
 
     def read(self, path: str) -> bytes:
-        self.step("read")
+        self.step("read", path)
         return bytes(self._inode(path).content)
 
     def exists(self, path: str) -> bool:
@@ -155,7 +161,7 @@ class SimulatedDisk:
         self._change_names(_parent(path), {_name(path): Directory()})
 
     def rename(self, old: str, new: str) -> None:
-        self.step("rename")
+        self.step("rename", old)
         moved = self._find(old)
         if moved is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
@@ -166,7 +172,7 @@ class SimulatedDisk:
             self._change_names(_parent(old), {_name(old): None})
 
     def unlink(self, path: str) -> None:
-        self.step("unlink")
+        self.step("unlink", path)
         if isinstance(self._find(path), Inode):
             self._change_names(_parent(path), {_name(path): None})
 
@@ -175,7 +181,7 @@ class SimulatedDisk:
             self._change_names(_parent(path), {_name(path): None})
 
     def sync_directory(self, path: str) -> None:
-        self.step("sync_directory")
+        self.step("sync_directory", f"{path}/")
         directory = self._directory(path)
         self.count_change()
         if not self.syncs_are_ignored:
@@ -194,13 +200,13 @@ class SimulatedDisk:
         self._locks.add(path)
         return _SimulatedLock(self._locks, path)
 
-    def step(self, operation: Operation) -> None:
+    def step(self, operation: Operation, path: str = "") -> None:
         """Count an operation, and fail if it was told to."""
         if self.power_off_after is not None and self.operations >= self.power_off_after:
             raise PowerOff
         self.counts[operation] = self.counts.get(operation, 0) + 1
-        if self.is_dead:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if self.is_dead or (self._dead and path.startswith(self._dead)):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         waiting = self._failures.get(operation)
         if waiting is None:
             return
@@ -221,6 +227,8 @@ class SimulatedDisk:
     def _change_names(self, directory: str, names: dict[str, Inode | Directory | None]) -> None:
         if self.power_off_after is not None and self.operations >= self.power_off_after:
             raise PowerOff
+        if self._dead and f"{directory}/".startswith(self._dead):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), directory)
         self._directory(directory).change(names)
         self.named.update(name.rpartition(".")[2] for name, made in names.items() if made is not None)
         self._named = None
@@ -337,7 +345,7 @@ class SimulatedFile:
     def _step(self, operation: Operation) -> None:
         if not self._disk.is_current(self.boot):
             raise OSError(errno.EBADF, "the process that opened this file has ended", self._path)
-        self._disk.step(operation)
+        self._disk.step(operation, self._path)
 
 
 class _SimulatedLock:

@@ -110,10 +110,18 @@ def check(case: Case) -> None:
         faults.check(fault)
         if case.nodes == 1 and fault["fault"] in faults.OF_SEVERAL_NODES:
             raise ScheduleError(f"the fault {fault['fault']} needs several nodes")
+        if fault["fault"] in faults.OF_SEVERAL_DIRECTORIES:
+            _check_directory(case, fault["directory"])
         if not 0 <= fault.get("node", 0) < case.nodes:
             raise ScheduleError(f"the case has no node {fault['node']}")
         if fault["at_s"] > case.chaos_s:
             raise ScheduleError(f"the fault at {fault['at_s']} s is after the chaos of {case.chaos_s} s")
+
+
+def _check_directory(case: Case, directory: str) -> None:
+    directories = case.settings.get("log.dirs", "/data").split(",")
+    if directory not in directories or len(directories) == 1:
+        raise ScheduleError(f"{directory} is not one of several directories of the case: {directories}")
 
 
 def draw(seed: int, profile: str = "standard") -> Case:
@@ -150,12 +158,13 @@ def draw(seed: int, profile: str = "standard") -> Case:
         drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
     if profile == "core":
         drawn += draw_lost_nodes(chance, nodes, chaos_s)
-    drawn += draw_own_faults(seed, profile, chaos_s)
+    own = draw_own_faults(seed, profile, chaos_s)
+    drawn += own.faults
     case = Case(
         seed,
         profile,
         chaos_s,
-        _draw_settings(chance),
+        {**_draw_settings(chance), **own.settings},
         _draw_links(chance),
         clients,
         sorted(drawn, key=lambda each: each["at_s"]),

@@ -248,6 +248,11 @@ def _failing_disk(operation: str) -> Apply:
     return apply
 
 
+def _dead_directory(scene: Scene, given: Mapping[str, Any]) -> None:
+    """One of several fails for ever; what is in it is lost to clients, and nothing else is."""
+    scene.node.disk.die(given["directory"])
+
+
 def _full_disk(scene: Scene, given: Mapping[str, Any]) -> None:
     disk = scene.node.disk
     disk.capacity_bytes = disk.used_bytes() + given["room_bytes"]
@@ -359,6 +364,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "lost_disk": (_lost_disk, ("for_s", "chance")),
     "lost_node": (_lost_node, ("how", "way")),
     "restored_store": (_restored_store, ("for_s", "age_s")),
+    "dead_directory": (_dead_directory, ("directory",)),
 }
 """What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
 `lasts` that a cut or a stopped client stays for ever."""
@@ -377,6 +383,9 @@ OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk", "isolated")
 
 OF_AN_ENSEMBLE: Final = ("restored_store",)
 """Of a cluster of which no node is lost for ever."""
+
+OF_SEVERAL_DIRECTORIES: Final = ("dead_directory",)
+"""Of a node that is to go on with the others."""
 
 FOR_EVER: Final = ("lost_node",)
 """What is left is to go on without it."""

@@ -5,14 +5,25 @@ stays true when a fault is added here.
 """
 
 import random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _RESTORED_STORE_SHARE: Final = 0.15
 _RESTORED_STORE_PROFILES: Final = ("cluster", "replicas")
+_DEAD_DIRECTORY_SHARE: Final = 0.3
+_DEAD_DIRECTORY_PROFILES: Final = ("liveness",)
+_DIRECTORIES: Final = ("/data", "/more", "/others")
 
 
-def draw_own_faults(seed: int, profile: str, chaos_s: float) -> list[dict[str, Any]]:
-    return _draw_restored_store(_chance("restored_store", seed, profile), profile, chaos_s)
+class OwnFaults(NamedTuple):
+    faults: list[dict[str, Any]]
+    settings: dict[str, str]
+    """What they need."""
+
+
+def draw_own_faults(seed: int, profile: str, chaos_s: float) -> OwnFaults:
+    restored = _draw_restored_store(_chance("restored_store", seed, profile), profile, chaos_s)
+    dead = _draw_dead_directory(_chance("dead_directory", seed, profile), profile, chaos_s)
+    return OwnFaults(restored + dead, {"log.dirs": ",".join(_DIRECTORIES)} if dead else {})
 
 
 def _chance(fault: str, seed: int, profile: str) -> random.Random:
@@ -25,3 +36,10 @@ def _draw_restored_store(chance: random.Random, profile: str, chaos_s: float) ->
     at_s = round(chance.uniform(0.1, 0.9) * chaos_s, 3)
     for_s, age_s = round(chance.uniform(0.5, 10), 3), round(chance.uniform(0.5, 20), 3)
     return [{"at_s": at_s, "fault": "restored_store", "for_s": for_s, "age_s": age_s}]
+
+
+def _draw_dead_directory(chance: random.Random, profile: str, chaos_s: float) -> list[dict[str, Any]]:
+    if profile not in _DEAD_DIRECTORY_PROFILES or chance.random() >= _DEAD_DIRECTORY_SHARE:
+        return []
+    at_s, directory = round(chance.uniform(0, 0.9) * chaos_s, 3), chance.choice(_DIRECTORIES)
+    return [{"at_s": at_s, "fault": "dead_directory", "directory": directory, "lasts": True, "hosts": []}]

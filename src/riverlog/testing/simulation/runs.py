@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records.compression import Codec
+from riverlog.storage.files import names
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
 from riverlog.testing.simulation.checks.healed import HealedCluster
@@ -161,6 +162,7 @@ class Run:
         for undo in [self._undoing.pop(each) for each in sorted(self._undoing)]:
             undo()
         self._wanted_down.clear()
+        self._leave_out_the_lost()
         for client in world.clients.values():
             client.completed_since_heal = 0
         self._become_writable()
@@ -170,6 +172,19 @@ class Run:
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
         self._complete_operations()
         self._agree()
+
+    def _leave_out_the_lost(self) -> None:
+        """Clients of what is in directories that are dead: they wait for ever."""
+        lost = {
+            partition[0]
+            for fault in self.case.faults
+            if fault["fault"] in faults.OF_SEVERAL_DIRECTORIES
+            for name in self.nodes[fault.get("node", 0)].disk.list(fault["directory"])
+            if (partition := names.parse_partition_directory(name)) is not None
+        }
+        self._outside.update(
+            each["name"] for each in self.case.clients if not lost.isdisjoint(_topics_of(each))
+        )
 
     def _become_writable(self) -> None:
         """Once the last process that was stopped goes on, and its session has ended if it was away for too
@@ -378,6 +393,19 @@ class Run:
                 return member
             case other:
                 raise faults.ScheduleError(f"unknown kind of client {other!r}")
+
+
+def _topics_of(plan: dict[str, Any]) -> list[str]:
+    """What a client needs; an administrator goes on whatever is lost."""
+    match plan["kind"]:
+        case "producer" | "consumer":
+            return [plan["topic"]]
+        case "transactor":
+            return ["transactional", OFFSETS_TOPIC, TRANSACTIONS_TOPIC]
+        case "classic" | "member":
+            return ["transactional", OFFSETS_TOPIC]
+        case _:
+            return []
 
 
 def _producer_plan(plan: dict[str, Any], topic: str, pause_s: float) -> ProducerPlan:

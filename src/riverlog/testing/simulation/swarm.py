@@ -17,7 +17,14 @@ from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK,
     MUST_HAPPEN_WITH_REPLICAS,
 )
-from riverlog.testing.simulation.faults import FAULTS, FOR_EVER, OF_A_CLUSTER, OF_AN_ENSEMBLE, OF_REPLICAS
+from riverlog.testing.simulation.faults import (
+    FAULTS,
+    FOR_EVER,
+    OF_A_CLUSTER,
+    OF_AN_ENSEMBLE,
+    OF_REPLICAS,
+    OF_SEVERAL_DIRECTORIES,
+)
 from riverlog.testing.simulation.replica_cases import TAKES_DATA
 from riverlog.testing.simulation.runs import Outcome, run_case
 from riverlog.testing.simulation.violations import Violation
@@ -61,6 +68,7 @@ class Summary:
         left_out.update(() if is_core else FOR_EVER)
         goes_back = is_cluster and not is_core
         left_out.update(() if goes_back else OF_AN_ENSEMBLE)
+        left_out.update(() if profile == "liveness" else OF_SEVERAL_DIRECTORIES)
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
         wanted += MUST_HAPPEN_WITH_REPLICAS if is_replicated else ()
