@@ -183,3 +183,36 @@ def test_at_most_one_controller_writes_whatever_happens_to_sessions(seed: int) -
                 assert epochs.setdefault(int(node.data), active(found)[0].node_id) == active(found)[0].node_id
 
     asyncio.run(scenario())
+
+
+def test_an_office_that_falls_vacant_while_a_broker_stands_for_it_is_not_left_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It reads that somebody holds it who has gone when its image is asked: no change is left to hear of."""
+
+    async def scenario() -> None:
+        ensemble = SimulatedEnsemble()
+        other = ensemble.connect(owner="broker 3")
+        await other.create(layout.CONTROLLER, payloads.encode_controller(NodeId(3), 0), ephemeral=True)
+        async with candidates(ensemble, 1) as [only]:
+            assert not only.controller.is_active
+            get, held = only.store.get, 0
+
+            async def get_in_between(path: str) -> Versioned | None:
+                nonlocal held
+                if path != layout.CONTROLLER or held:
+                    return await get(path)
+                held += 1
+                await other.create(
+                    layout.CONTROLLER, payloads.encode_controller(NodeId(3), 0), ephemeral=True
+                )
+                found = await get(path)
+                await other.delete(layout.CONTROLLER)
+                return found
+
+            monkeypatch.setattr(only.store, "get", get_in_between)
+            await other.delete(layout.CONTROLLER)
+            await until(lambda: only.controller.is_active, "nobody stands")
+            assert held == 1
+
+    asyncio.run(scenario())

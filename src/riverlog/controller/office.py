@@ -108,17 +108,27 @@ class Office:
         self._stand_if_vacant()
 
     def _stand_if_vacant(self) -> None:
-        is_vacant = self._follower.image.controller_id in (None, self._node_id)
-        if self._is_closed or self._won is not None or not is_vacant:
+        if self._is_closed or self._won is not None or not self._is_vacant:
             return
         if self._standing is None or self._standing.done():
             self._standing = asyncio.create_task(self._stand_again(), name="controller candidacy")
+
+    @property
+    def _is_vacant(self) -> bool:
+        return self._follower.image.controller_id in (None, self._node_id)
 
     async def _stand_again(self) -> None:
         try:
             await self._stand()
         except StoreError as error:
             self._try_again(error)
+        else:
+            self._look_again_if_vacant()
+
+    def _look_again_if_vacant(self) -> None:
+        """What was heard while this broker stood was not acted on, and may have been the last there is."""
+        if self._won is None and self._is_vacant:
+            self._stand_later()
 
     def _try_again(self, error: StoreError) -> None:
         _logger.warning("Broker %d could not stand for the controller: %s", self._node_id, error)
