@@ -14,6 +14,7 @@ LONG: Final = {
     "tests/delivery/": "clients, brokers and Sparks that are killed at chosen moments",
     "tests/differential/test_replay_in_pieces.py": "all recordings, with every request taken for a long one",
     "tests/hostile/test_mutations_over_a_socket.py": "a broker as a process, under spoilt bytes",
+    "tests/metadata/test_zookeeper_disturbed.py": "a store that is disturbed at each operation",
     "tests/metadata/test_zookeeper_servers.py": "servers of an ensemble that are killed and started",
     "tests/simulation/test_planted_bugs.py": "the simulator finds bugs that are planted in a copy",
     "tests/simulation/test_more_seeds.py": "further seeds of the simulator",
