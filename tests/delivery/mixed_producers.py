@@ -6,6 +6,7 @@ Acknowledged means what the client may rely on: for a record in a transaction th
 import random
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,12 +16,16 @@ from riverlog.testing.history import Journal, Outcome
 from tests.delivery.control import Control, client_settings, options
 
 _TIMEOUT_S = 30.0
+_LOOK_S = 5.0
 _IN_FLIGHT = 4000
 _ABORT_SHARE = 0.15
 
 
 class Sending(Protocol):
     acknowledged: int
+
+    def look_around(self) -> None:
+        """Learn of all brokers."""
 
     def step(self) -> None:
         """Send some records."""
@@ -49,6 +54,13 @@ class Sender:
             **wanted["client"],
         )
         self.producer = Producer(self._settings)
+
+    def look_around(self) -> None:
+        """Ask who is there. librdkafka forgets the brokers that an answer does not name, as while they start
+        after all of them were killed, and asks by itself after five minutes. When the one that it knows is
+        killed meanwhile it mostly begins anew with those it was told of at first, but not always."""
+        with suppress(KafkaException):
+            self.producer.list_topics(timeout=_LOOK_S)
 
     def send(self, count: int, transaction: str | None = None) -> None:
         values = [f"{self.name}.{number}" for number in range(self._sent, self._sent + count)]
@@ -153,6 +165,8 @@ def main() -> None:
         # So many more, also where more than that were acknowledged already.
         goal = max(goal, sum(each.acknowledged for each in senders)) + order["records"]
         is_told = False
+        for each in senders:
+            each.look_around()
         while (acknowledged := sum(each.acknowledged for each in senders)) < goal:
             for each in senders:
                 each.step()
