@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 
 from riverlog.cli.application import app
+from riverlog.model.config.parse import load
 from tests.cli.running import CommandLine
 from tests.cli.test_letters import commands
 
@@ -42,10 +43,18 @@ def test_the_reference_has_every_word_of_the_help(path: str, command: Any) -> No
     assert bool(below) == hasattr(command, "commands")
 
 
-def test_every_environment_variable_of_a_command_is_among_the_settings() -> None:
+def variables_of_commands() -> set[str]:
     options = [each for _, command in commands(get_command(app)) for each in command.params]
     variables = {each.envvar for each in options if each.envvar}
-
     assert len(variables) >= 4
+    return variables
+
+
+def test_no_environment_variable_of_a_command_is_taken_for_a_setting_of_the_broker() -> None:
+    assert load(environment=dict.fromkeys(variables_of_commands(), "a:1")).given == {}
+
+
+def test_every_environment_variable_of_a_command_is_among_the_settings() -> None:
+    variables = variables_of_commands()
     table = SETTINGS.read_text(encoding="utf-8")
     assert [name for name in sorted(variables) if f"| `{name}` |" not in table] == []
