@@ -9,6 +9,7 @@ import pytest
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.going_back import REMEMBERED_MAX
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import LeaderEpoch, NodeId
@@ -22,6 +23,7 @@ from riverlog.model.metadata_store import (
     Versioned,
 )
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from riverlog.testing.simulated_tree import Snapshot
 
 TOPIC_ID = UUID(int=5)
 ONE = (NodeId(1),)
@@ -313,6 +315,84 @@ def test_a_store_that_has_gone_back_is_not_followed_back() -> None:
         assert not waiting.done()
         assert "t" in follower.image.topics
         waiting.cancel()
+
+    follow(scenario)
+
+
+def state_of(epoch: int) -> bytes:
+    return payloads.encode_partition(STATE._replace(leader_epoch=LeaderEpoch(epoch)))
+
+
+async def restored(follower: MetadataFollower, store: SimulatedStore, snapshot: Snapshot) -> None:
+    """From a backup, by servers whose transactions go on from higher numbers than there were."""
+    store._ensemble.restore(snapshot._replace(last_transaction=1 << 32))
+    image = follower.image
+    waiting = asyncio.create_task(follower.refresh())
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    assert follower.image is image
+    waiting.cancel()
+
+
+def test_states_that_go_back_are_not_followed_whatever_the_number_of_the_transaction() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 2))
+        older = store._ensemble.snapshot()
+        await store.set(layout.partition_state("t", 1), state_of(4))
+        await follower.refresh()
+        newest = store._ensemble.snapshot()
+        await restored(follower, store, older)
+        store._ensemble.restore(newest._replace(last_transaction=2 << 32))
+        await store._ensemble.connect().set(layout.partition_state("t", 1), state_of(5))
+        await follower.refresh()
+        assert follower.image.topics["t"].partitions[1].leader_epoch == 5
+
+    follow(scenario)
+
+
+def test_partitions_that_are_not_there_yet_are_not_followed() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 1))
+        older = store._ensemble.snapshot()
+        await store.multi(
+            [
+                Set(layout.topic("t"), payloads.encode_topic(payloads.TopicNode(TOPIC_ID, (ONE,) * 2))),
+                Create(layout.partition("t", 1)),
+                Create(layout.partition_state("t", 1), state_of(0)),
+            ]
+        )
+        await follower.refresh()
+        await restored(follower, store, older)
+
+    follow(scenario)
+
+
+def test_a_topic_that_is_gone_without_having_been_deleted_stays() -> None:
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        older = store._ensemble.snapshot()
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        await restored(follower, store, older)
+
+    follow(scenario)
+
+
+@pytest.mark.parametrize("others", [0, REMEMBERED_MAX])
+def test_a_topic_that_was_deleted_while_the_store_was_away_goes(others: int) -> None:
+    """Of so many others that this one is not remembered any more, too."""
+
+    async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
+        await store.multi(topic_nodes("t", 1))
+        await follower.refresh()
+        store.suspend()
+        other = store._ensemble.connect()
+        remembered = [UUID(int=100 + each) for each in range(others)] or [TOPIC_ID]
+        for each in remembered:
+            store._ensemble.commit([Create(layout.deleted_topic(payloads.uuid_text(each)))], other.session)
+        await other.multi([Delete(each.path) for each in reversed(topic_nodes("t", 1))])
+        store.resume()
+        await follower.refresh()
+        assert follower.image.topics == {}
 
     follow(scenario)
 

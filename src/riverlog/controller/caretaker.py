@@ -16,6 +16,7 @@ from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
 from riverlog.controller.term_writes import TermWrites
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.going_back import REMEMBERED_MAX
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.image_builder import ROOTS
 from riverlog.model.metadata_store import Delete, MetadataStore, Operation
@@ -24,7 +25,6 @@ from riverlog.model.metrics import Metrics
 _logger = logging.getLogger(__name__)
 _ROUNDS_MAX: Final = 5
 _REMEMBERED_MS: Final = 30 * 24 * 60 * 60 * 1000
-_REMEMBERED_MAX: Final = 10_000
 
 
 class Caretaker:
@@ -134,8 +134,8 @@ class Caretaker:
         deleted.pop(layout.DELETED_TOPICS, None)
         since_ms = self._wall_ms() - _REMEMBERED_MS
         in_order = sorted(deleted, key=lambda path: deleted[path].created)
-        gone = in_order[:-_REMEMBERED_MAX]
-        for path in in_order[-_REMEMBERED_MAX:]:
+        gone = in_order[:-REMEMBERED_MAX]
+        for path in in_order[-REMEMBERED_MAX:]:
             deleted_ms = payloads.decode_deletion_ms(path, deleted[path].data)
             if deleted_ms is not None and deleted_ms < since_ms:
                 gone.append(path)

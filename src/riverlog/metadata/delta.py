@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
 from riverlog.model.ids import NodeId
+from riverlog.model.metadata_store import WentBackError
 
 
 class PartitionChange(NamedTuple):
@@ -91,9 +92,13 @@ def delta_of(
 
 
 def _changed_partitions(before: TopicImage, after: TopicImage) -> tuple[PartitionChange, ...]:
-    """Partitions are never taken away from a topic that stays."""
+    """Partitions are never taken away from a topic that stays, other than by a store that goes back."""
     known = len(before.partitions)
-    assert len(after.partitions) >= known
+    if len(after.partitions) < known:
+        raise WentBackError(
+            f"The metadata store is older than it was: {before.name} had {known} partitions and has "
+            f"{len(after.partitions)}."
+        )
     changed = [
         PartitionChange(index, was, now)
         for index, (was, now) in enumerate(zip(before.partitions, after.partitions, strict=False))

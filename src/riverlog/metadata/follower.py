@@ -7,9 +7,9 @@ never writes to the store.
 A store that does not answer is asked again, and until it answers the image stays as it is: nothing that was
 heard of is forgotten. After a reconnect, and in a new session, changes may have been missed, so that all is
 read again, after a `sync`. The image never goes back: a store that is older than what it has shown before
-says so at the `sync`, and is not read. What is read of a topic is of one topic, although one of the same name
-may be made anew meanwhile: a state of the one under the id of the other would make leaders that nobody has
-elected.
+says so at the `sync`, or what it shows does (`going_back`), and is not followed. What is read of a topic is
+of one topic, although one of the same name may be made anew meanwhile: a state of the one under the id of
+the other would make leaders that nobody has elected.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 from riverlog.metadata import layout
 from riverlog.metadata.delta import ImageDelta
+from riverlog.metadata.going_back import why_states_are_older, why_topics_are_missing
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.image_builder import ROOTS, ImageBuilder, Tree, made_at, parts_of, topic_in
 from riverlog.metadata.layout import is_at_or_below
@@ -29,6 +30,7 @@ from riverlog.model.metadata_store import (
     StoreError,
     WatchEvent,
     Watching,
+    WentBackError,
 )
 
 _logger = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ class MetadataFollower:
         self._wake = asyncio.Event()
         self._watching: list[Watching] = []
         self._is_to_sync = True
+        self._may_be_older = False
+        """The store was away, and may have come back as another."""
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -118,7 +122,7 @@ class MetadataFollower:
         self._is_connected = state is SessionState.CONNECTED
         self._note_stale()
         if self._is_connected:
-            self._is_to_sync = True
+            self._is_to_sync = self._may_be_older = True
             self._dirty.update(dict.fromkeys(ROOTS))
             self._wake.set()
 
@@ -166,22 +170,37 @@ class MetadataFollower:
         began_s = self._loop.time()
         parts, self._dirty = self._dirty, {}
         try:
-            read = await self._read(parts)
+            delta = await self._read_delta(parts)
         except StoreError:
             self._dirty = {**parts, **self._dirty}
             raise
         if self._is_connected:
             # What was heard of before that is read now.
             self._stale_since_s = began_s if self._dirty else None
-        builder = ImageBuilder(self._image)
-        for part, tree in read:
-            builder.apply(part, tree)
-        delta = builder.build()
         if delta is None:
             return
         self._image = delta.new
         for subscriber in self._subscribers:
             subscriber(delta)
+
+    async def _read_delta(self, parts: Iterable[str]) -> ImageDelta | None:
+        builder = ImageBuilder(self._image)
+        for part, tree in await self._read(parts):
+            builder.apply(part, tree)
+        delta = builder.build()
+        if self._may_be_older:
+            why = None if delta is None else await self._why_older(delta)
+            if why is not None:
+                raise WentBackError(f"The metadata store is older than it was: {why}.")
+            self._may_be_older = self._is_to_sync
+        return delta
+
+    async def _why_older(self, delta: ImageDelta) -> str | None:
+        why = why_states_are_older(delta)
+        if why is None and delta.deleted:
+            deleted = await self._store.children(layout.DELETED_TOPICS)
+            why = why_topics_are_missing(delta, frozenset(deleted))
+        return why
 
     async def _read(self, parts: Iterable[str]) -> list[tuple[str, Tree]]:
         if self._is_to_sync:
