@@ -25,7 +25,9 @@ from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
 from riverlog.storage.directory.closed_logs import ClosedLogs
 from riverlog.storage.directory.closing import close_saved, write_states
 from riverlog.storage.directory.future_logs import FutureLogs
+from riverlog.storage.directory.log_opener import LogOpener
 from riverlog.storage.directory.opened_logs import OpenedLogs
+from riverlog.storage.directory.present_logs import PresentLogs
 from riverlog.storage.directory.state import (
     is_closed_properly,
     read_shutdown_state,
@@ -41,7 +43,7 @@ from riverlog.storage.files.meta_properties import MetaProperties, write_meta_pr
 from riverlog.storage.files.partition_metadata import read_topic_id, write_topic_id
 from riverlog.storage.log.closed_log import NOTHING, LogFacts, facts_of
 from riverlog.storage.log.log import Log
-from riverlog.storage.log.opening import LogEnvironment, LogToOpen
+from riverlog.storage.log.opening import LogEnvironment
 
 _logger = logging.getLogger(__name__)
 
@@ -70,29 +72,26 @@ class LogDirectory:
         assert isinstance(disk, GuardedDisk)
         self._clock = environment.clock
         self._lock = lock
-        self._config_for = config_for
         self._new_uuid = new_uuid
         self._deleted = environment.deleted
         self._checkpoints = DirectoryCheckpoints(path, disk)
         self._cleaned = CleanerOffsets(path, disk)
+        self._opener = LogOpener(path, environment, config_for, self._checkpoints, self._cleaned)
         self._logs: dict[str, Log] = {}
         self.rolls = RollCheckpoints(self._checkpoints, self._logs)
         environment.on_synced = self.rolls.note_synced
-        self._created: set[str] = set()
         closed = self._closed = ClosedLogs(path, disk)
         self.measure = closed.measure
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
-        self._known = self._find_partitions()
+        known = self._find_partitions()
         # `left_by` is the epoch of the registration under which it was closed with all of it on disk.
         is_marked = is_closed_properly(disk, path)
-        dirty, self.left_by = read_shutdown_state(disk, path, self._known | self.futures.names, boot_id)
+        dirty, self.left_by = read_shutdown_state(disk, path, known | self.futures.names, boot_id)
         self.futures.distrust(dirty)
-        self._unrecovered = dirty & self._known
-        unfinished = remove_unfinished(disk, path, self._unrecovered)
-        self._known -= unfinished
-        self._unrecovered -= unfinished
-        self.was_clean = not self._unrecovered and (is_marked or not self._known)
-        self._opened = OpenedLogs(path, disk, boot_id, self._unrecovered | self.futures.names)
+        known -= remove_unfinished(disk, path, dirty & known)
+        here = self._here = PresentLogs(known, dirty)
+        self.was_clean = not here.unrecovered and (is_marked or not known)
+        self._opened = OpenedLogs(path, disk, boot_id, here.unrecovered | self.futures.names)
 
     @classmethod
     def open(
@@ -129,7 +128,7 @@ class LogDirectory:
 
     def join(self, cluster_id: str) -> None:
         """Take the id of the cluster that a new node has found; there is no partition here yet."""
-        assert not self._known
+        assert not self._here
         if self.meta.cluster_id != cluster_id:
             self.meta = self.meta._replace(cluster_id=cluster_id)
             write_meta_properties(self._disk, self.path, self.meta)
@@ -151,28 +150,28 @@ class LogDirectory:
 
     @property
     def unrecovered_count(self) -> int:
-        return len(self._unrecovered)
+        return len(self._here.unrecovered)
 
     @property
     def open_count(self) -> int:
         return len(self._logs)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._here)
 
     def __contains__(self, partition: TopicPartition) -> bool:
-        return str(partition) in self._known
+        return str(partition) in self._here
 
     def has(self, name: str) -> bool:
-        return name in self._known
+        return name in self._here
 
     def names(self) -> list[str]:
         """Of the directories of the partitions that are here, in no order."""
-        return list(self._known)
+        return list(self._here)
 
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition that has a directory here, opened or not; in the order of their names."""
-        return (partition_of(name) for name in sorted(self._known))
+        return self._here.partitions()
 
     def opened(self) -> list[Log]:
         return list(self._logs.values())
@@ -182,14 +181,14 @@ class LogDirectory:
         log = self._logs.get(str(partition))
         if log is not None:
             return log.topic_id
-        clean = str(partition) not in self._unrecovered
-        return read_topic_id(self._disk, f"{self.path}/{partition}", clean=clean)
+        is_clean = not self._here.is_unrecovered(str(partition))
+        return read_topic_id(self._disk, f"{self.path}/{partition}", clean=is_clean)
 
     def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
         """Make the directory of a new partition. It is opened, and its files made, on first use."""
         self.health.require_online()
         name = str(partition)
-        if name in self._known:
+        if name in self._here:
             return
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
@@ -200,8 +199,7 @@ class LogDirectory:
         self._disk.make_directories(directory)
         if topic_id is not None:
             write_topic_id(self._disk, directory, topic_id)
-        self._known.add(name)
-        self._created.add(name)
+        self._here.add(name, is_new=True)
 
     def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
         """The log of a partition, opened (and recovered) now if it was not; None when there is none.
@@ -211,11 +209,10 @@ class LogDirectory:
         """
         name = str(partition)
         log = self._logs.get(name)
-        if log is None and name in self._known:
+        if log is None and name in self._here:
             self._opened.note(name)
             log = self._logs[name] = self._open(name, partition, topic_id)
-            self._unrecovered.discard(name)
-            self._created.discard(name)
+            self._here.note_opened(name)
         elif log is not None and log.topic_id is None and topic_id is not None:
             write_topic_id(self._disk, f"{self.path}/{name}", topic_id)
             log.topic_id = topic_id
@@ -229,9 +226,9 @@ class LogDirectory:
         facts = self._closed.facts_of(name)
         if facts is not None:
             return facts
-        if name in self._logs or name in self._unrecovered:
+        if name in self._logs or self._here.is_unrecovered(name):
             return None
-        if name in self._created:
+        if self._here.is_new(name):
             return NOTHING._replace(topic_id=self.topic_id_of(partition))
         with self.look_inside(partition):
             pass
@@ -242,7 +239,7 @@ class LogDirectory:
         """Open a log for a moment, all of it committed; what it says of itself is kept."""
         name = str(partition)
         assert name not in self._logs
-        assert name not in self._unrecovered
+        assert not self._here.is_unrecovered(name)
         with self._open_for_a_moment(name, partition) as log:
             log.state.commit_all()
             yield log
@@ -269,31 +266,16 @@ class LogDirectory:
         self.health.require_online()
         self._closed.forget(name)
         self.on_changed()
-        to_open = LogToOpen(
-            f"{self.path}/{name}",
-            partition,
-            self._config_for(partition.topic),
-            topic_id=topic_id,
-            recovery_point=self._checkpoints.recovery_points.get(name, 0),
-            log_start_offset=self._checkpoints.log_starts.get(name, 0),
-            cleaned_offset=self._cleaned.get(name),
-            is_clean=name not in self._unrecovered and name not in self._created,
-        )
-        log = Log(to_open, self.environment)
-        log.state.set_high_watermark(self._checkpoints.high_watermarks.get(name, 0))
-        return log
+        return self._opener.open(partition, topic_id, is_clean=self._here.is_clean(name))
 
     def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
         self.health.require_online()
         self._opened.note(name)
-        config = self._config_for(partition.topic)
-        to_open = LogToOpen(f"{self.path}/{name}", partition, config, topic_id, is_clean=clean)
-        return Log(to_open, self.environment)
+        return self._opener.open_future(name, partition, topic_id, is_clean=clean)
 
     def begin_adoption(self, partition: TopicPartition) -> Callable[[], None]:
         """Take the offsets of a log on its way in; the result writes them and blocks."""
-        future = self.futures[partition]
-        self._checkpoints.note(str(partition), future)
+        self._checkpoints.note(str(partition), self.futures[partition])
         return self.begin_checkpoint()
 
     def adopt(self, partition: TopicPartition, cleaned_offset: int) -> Log:
@@ -302,7 +284,7 @@ class LogDirectory:
         self._checkpoints.note(name, self.futures[partition])
         self._opened.note(name)
         self.futures.complete(partition)
-        self._known.add(name)
+        self._here.add(name, is_new=False)
         log = self._logs[name] = self._open(name, partition)
         log.state.cleaned_offset = cleaned_offset
         return log
@@ -312,7 +294,7 @@ class LogDirectory:
         try:
             self.delete(partition)
         except (StorageError, DiskFullError):
-            self._known.discard(str(partition))
+            self._here.remove(str(partition))
             self._closed.forget(str(partition))
             self.on_changed()
             if (log := self._logs.pop(str(partition), None)) is not None:
@@ -325,9 +307,9 @@ class LogDirectory:
     def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
         """A compacted log that nobody has opened since the start, if it is due; otherwise it stays closed."""
         name = str(partition)
-        if name in self._logs or name in self._unrecovered or name not in self._checkpoints.recovery_points:
+        if name in self._logs or name not in self._checkpoints.recovery_points:
             return None
-        if not self._config_for(partition.topic).is_compacted:
+        if self._here.is_unrecovered(name) or not self._opener.config_for(partition.topic).is_compacted:
             return None
         log = self._open(name, partition)
         is_kept = False
@@ -345,8 +327,8 @@ class LogDirectory:
 
     def recover(self) -> Iterator[Log]:
         """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
-        for name in sorted(self._unrecovered):
-            if name in self._unrecovered and (log := self.get(partition_of(name))) is not None:
+        for name in sorted(self._here.unrecovered):
+            if self._here.is_unrecovered(name) and (log := self.get(partition_of(name))) is not None:
                 yield log
 
     def delete(self, partition: TopicPartition) -> None:
@@ -355,7 +337,7 @@ class LogDirectory:
             return
         renamed = f"{self.path}/{names.deleted_directory(str(partition), self._new_uuid().hex)}"
         self._take_out(str(partition), renamed)
-        delay_ms = self._config_for(partition.topic).file_delete_delay_ms
+        delay_ms = self._opener.config_for(partition.topic).file_delete_delay_ms
         self._deleted.add(renamed, self._clock.wall_ms() + delay_ms)
 
     def set_aside(self, partition: TopicPartition) -> None:
@@ -376,8 +358,7 @@ class LogDirectory:
             log.rename_and_close(renamed)
         else:
             self._disk.rename(f"{self.path}/{name}", renamed)
-        for noted in (self._known, self._created, self._unrecovered):
-            noted.discard(name)
+        self._here.remove(name)
         self._closed.forget(name)
         self.on_changed()
         self._checkpoints.forget(name)
@@ -387,11 +368,11 @@ class LogDirectory:
         """Bytes in the segments of a partition that is here; None where nobody has looked yet."""
         if (log := self._logs.get(name)) is not None:
             return log.size_bytes
-        return 0 if name in self._created else self._closed.size_of(name)
+        return 0 if self._here.is_new(name) else self._closed.size_of(name)
 
     def note_sizes(self, measured: dict[str, int]) -> None:
         for name, size_bytes in measured.items():
-            if name in self._known and self.size_of(name) is None:
+            if name in self._here and self.size_of(name) is None:
                 self._closed.note_size(name, size_bytes)
 
     @property
@@ -411,7 +392,7 @@ class LogDirectory:
             if log.is_online:
                 yield log.cutting.apply_retention(now_ms)
         for name in list(self._checkpoints.recovery_points):
-            if name in self._known and name not in self._logs and name not in self._unrecovered:
+            if name in self._here and name not in self._logs and not self._here.is_unrecovered(name):
                 with self._open_for_a_moment(name, partition_of(name)) as log:
                     if log.cutting.decide_retention(now_ms):
                         self._opened.note(name)
@@ -448,7 +429,7 @@ class LogDirectory:
         self._disk.sync_directory(self.path)
         self.begin_checkpoint()()
         self._opened.remove()
-        write_shutdown_state(self._disk, self.path, self._unrecovered, broker_epoch)
+        write_shutdown_state(self._disk, self.path, self._here.unrecovered, broker_epoch)
 
     def let_go(self) -> None:
         """Close what is open as it is, and release the directory. Blocks."""

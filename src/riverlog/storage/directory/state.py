@@ -8,6 +8,7 @@ is older.
 """
 
 import json
+from collections.abc import Set
 
 from riverlog.model.disk import Disk
 from riverlog.storage.directory.opened_logs import read_opened
@@ -45,7 +46,7 @@ def read_shutdown_state(
 
 
 def write_shutdown_state(
-    disk: Disk, path: str, unrecovered: set[str], broker_epoch: int | None = None
+    disk: Disk, path: str, unrecovered: Set[str], broker_epoch: int | None = None
 ) -> None:
     """The last thing that a clean shutdown does."""
     if unrecovered:
@@ -56,7 +57,7 @@ def write_shutdown_state(
         replace_file(disk, f"{path}/{names.CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":%d}' % epoch)
 
 
-def remove_unfinished(disk: Disk, path: str, unrecovered: set[str]) -> set[str]:
+def remove_unfinished(disk: Disk, path: str, unrecovered: Set[str]) -> set[str]:
     """After a crash: take away directories of partitions whose creation did not get as far as a topic id or a
     segment, and tell which. The partition may have been made in another directory since."""
     removed = set[str]()
