@@ -230,7 +230,9 @@ class SimulatedDisk:
         if self._dead and f"{directory}/".startswith(self._dead):
             raise OSError(errno.EIO, os.strerror(errno.EIO), directory)
         self._directory(directory).change(names)
-        self.named.update(name.rpartition(".")[2] for name, made in names.items() if made is not None)
+        for name, made in names.items():
+            if made is not None:
+                self.named[name.rpartition(".")[2]] += 1
         self._named = None
         self.count_change()
 
@@ -238,7 +240,9 @@ class SimulatedDisk:
         found: Inode | Directory | None = self._root
         for name in path.split("/"):
             if name:
-                found = found.entries.get(name) if isinstance(found, Directory) else None
+                if type(found) is not Directory:
+                    return None
+                found = found.entries.get(name)
         return found
 
     def _directory(self, path: str) -> Directory:

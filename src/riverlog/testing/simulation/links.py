@@ -40,7 +40,7 @@ class Links:
         quality = self.quality
         delay_s = quality.latency_s + self._chance.random() * quality.spread_s
         rate = quality.bytes_per_second
-        if self._slow[source] or self._slow[target]:
+        if self._slow and (self._slow[source] or self._slow[target]):
             delay_s, rate = delay_s * 20, rate / 1000
         return delay_s + size_bytes / rate
 
@@ -48,7 +48,7 @@ class Links:
         return _RETRANSMISSION_MIN_S + self._chance.random() * _RETRANSMISSION_SPREAD_S
 
     def is_cut(self, source: str, target: str) -> bool:
-        return self._cut[source, target] > 0
+        return bool(self._cut) and self._cut[source, target] > 0
 
     def is_down(self, host: str) -> bool:
         return host in self._down
@@ -74,6 +74,7 @@ class Links:
         for source in sources:
             for target in targets:
                 self._cut[source, target] -= 1
+        self._cut = +self._cut  # So that it is empty, and quickly asked, while nothing is cut.
         self._resume()
 
     def slow_down(self, host: str) -> None:
@@ -81,6 +82,7 @@ class Links:
 
     def speed_up(self, host: str) -> None:
         self._slow[host] -= 1
+        self._slow = +self._slow
 
     def take_down(self, host: str) -> None:
         self._down.add(host)

@@ -17,6 +17,8 @@ from types import CoroutineType
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from riverlog.testing.simulation.handles import Handle
+
 T = TypeVar("T")
 
 _CLOSINGS_MAX: Final = 1000
@@ -51,7 +53,7 @@ class Life:
         self.is_alive = True
         self.is_listed = False
         """Whether the loop has it among those that can run."""
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[Handle] = deque()
         self.held_until_s = 0.0
         self.threads_held_until_s = 0.0
         self.thread_delay_s = 0.0
@@ -72,6 +74,10 @@ class Life:
     def tasks(self) -> "list[asyncio.Task[Any]]":
         """Those that are not done, oldest first."""
         return [task for _, task in sorted(self._tasks.items()) if not task.done()]
+
+    def is_idle(self) -> bool:
+        """Whether all of them are done."""
+        return all(task.done() for task in self._tasks.values())
 
     def run(self, work: Callable[[], T]) -> T:
         """As a callback of this life."""

@@ -15,6 +15,7 @@ from itertools import count
 from math import nextafter
 from typing import Any, Final, TypeVar
 
+from riverlog.testing.simulation.handles import Handle, Timer, Turn
 from riverlog.testing.simulation.lives import CURRENT, Life
 
 T = TypeVar("T")
@@ -29,27 +30,32 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.now_s = 0.0
         self.steps = 0
+        self.steps_before = 0
+        """How many there were when the time went on."""
         self.world = Life("world")
         """What belongs to no process: the simulation itself."""
         self.after_step: Callable[[Life], None] = lambda life: None
         """Called after every callback with the life that it belonged to."""
+        self.is_interrupted = False
+        """Runs nothing more."""
         self.on_exception: Callable[[Life, dict[str, Any]], None] = lambda life, context: None
         self._random = chance.random
-        self.last_handle: asyncio.Handle | None = None
+        self.last_handle: Handle | None = None
         self._numbers = count()
-        self._timers: list[tuple[float, float, int, asyncio.Handle, Life, bool]] = []
+        self._timers: list[tuple[float, float, int, Handle, Life, bool]] = []
         self._runnable: list[Life] = []
 
     # What drives it.
 
-    def run_until(self, is_done: Callable[[], bool], deadline_s: float) -> bool:
-        """Step until `is_done` (asked after each step) or the time is `deadline_s`; whether it is done."""
+    def run_until(self, is_done: Callable[[], bool] | None, deadline_s: float) -> bool:
+        """Step until `is_done` (asked after each step), or the loop `is_interrupted`, or the time is
+        `deadline_s`; whether it is done."""
         asyncio._set_running_loop(self)
         try:
-            while not is_done():
+            while not (self.is_interrupted or (is_done is not None and is_done())):
                 if not self._step(deadline_s):
-                    self.now_s = max(self.now_s, deadline_s)
-                    return is_done()
+                    self._go_to(deadline_s)
+                    return is_done is not None and is_done()
             return True
         finally:
             asyncio._set_running_loop(None)
@@ -71,7 +77,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 break
             if not timers or timers[0][0] > deadline_s:
                 return False
-            self.now_s = max(self.now_s, timers[0][0])
+            self._go_to(timers[0][0])
         index = int(self._random() * len(runnable))
         life = runnable[index]
         if life.ready and life.held_until_s <= self.now_s:
@@ -80,14 +86,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._run(handle, life)
         if not life.ready or life.held_until_s > self.now_s:
             life.is_listed = False
-            runnable[runnable.index(life)] = runnable[-1]
+            runnable[index] = runnable[-1]  # What was listed since stands behind it.
             runnable.pop()
         return True
 
-    def _run(self, handle: asyncio.Handle, life: Life) -> None:
+    def _go_to(self, now_s: float) -> None:
+        if now_s > self.now_s:
+            self.now_s, self.steps_before = now_s, self.steps
+
+    def _run(self, handle: Handle, life: Life) -> None:
         self.steps += 1
         self.last_handle = handle
-        handle._run()
+        try:
+            handle._context.run(handle._callback, *handle._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - told to the world, which ends the run
+            what = f"Exception in callback {handle!r}"
+            self.call_exception_handler({"message": what, "exception": error, "handle": handle})
         self.after_step(life)
 
     def _list(self, life: Life) -> None:
@@ -101,8 +117,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if threads:
             life.threads_held_until_s = max(life.threads_held_until_s, until_s)
         if until_s < _FOREVER_S:
-            handle = asyncio.Handle(self._list, (life,), self, self.world.context)
-            self._at(until_s, handle, self.world)
+            self._at(until_s, Turn(self._list, (life,), self.world.context), self.world)
 
     def timers_of(self, life: Life) -> int:
         return sum(1 for each in self._timers if each[4] is life and not each[3]._cancelled)
@@ -116,11 +131,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         life = CURRENT.get(self.world) if context is None else context.get(CURRENT, self.world)
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = Turn(callback, args, context)
         if life.is_alive:
             life.ready.append(handle)
-            if not life.is_listed:
-                self._list(life)
+            if not life.is_listed and life.held_until_s <= self.now_s:
+                life.is_listed = True
+                self._runnable.append(life)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
@@ -142,7 +158,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         life = CURRENT.get(self.world) if context is None else context.get(CURRENT, self.world)
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle = Timer(when, callback, args, context)
         if life.is_alive:
             when_s = when / life.clock_rate
             while when_s * life.clock_rate < when:
@@ -152,17 +168,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def at(self, when_s: float, life: Life, callback: Callable[..., object], *args: Any) -> asyncio.Handle:
         """For the simulation itself: at a moment of the world's time, in the life's context."""
-        handle = asyncio.Handle(callback, args, self, life.context)
+        handle = Turn(callback, args, life.context)
         if life.is_alive:
             self._at(when_s, handle, life)
         return handle
 
-    def _at(self, when_s: float, handle: asyncio.Handle, life: Life, *, is_thread: bool = False) -> None:
-        entry = (max(when_s, self.now_s), self._random(), next(self._numbers), handle, life, is_thread)
-        heappush(self._timers, entry)
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        pass
+    def _at(self, when_s: float, handle: Handle, life: Life, *, is_thread: bool = False) -> None:
+        if when_s < self.now_s:
+            when_s = self.now_s
+        heappush(self._timers, (when_s, self._random(), next(self._numbers), handle, life, is_thread))
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -184,7 +198,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         func: Callable[..., T],
         args: tuple[Any, ...],
     ) -> None:
-        handle = asyncio.Handle(self._work, (life, future, func, args), self, contextvars.copy_context())
+        handle = Turn(self._work, (life, future, func, args), None)
         self._at(start_s, handle, life, is_thread=True)
 
     def _work(

@@ -9,11 +9,13 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.parse import combine, from_mapping
+from riverlog.model.config.settings import Settings
 from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.coordinators import Coordinators
@@ -176,9 +178,13 @@ class SimulatedNode:
         assert node is not None
         life.run(lambda: self._loop.create_task(self._stop(life, node)))
 
+    @cached_property
+    def _settings(self) -> Settings:
+        return combine([from_mapping(self._given, "simulation")])
+
     def _compose(self, life: Life) -> ObservedNode:
         node = ObservedNode(
-            combine([from_mapping(self._given, "simulation")]),
+            self._settings,
             disk=self.disk,
             clock=self.clock.of(life),
             network=self._wires.join(life, self.name),

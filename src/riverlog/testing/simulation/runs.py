@@ -261,7 +261,7 @@ class Run:
         for client in world.clients.values():
             client.is_stopping = True
         lives = [world.life_of(each.name) for each in self._core()]
-        if not world.run_until(lambda: not any(life.tasks() for life in lives), within_s=PROGRESS_S):
+        if not world.run_until(lambda: all(life.is_idle() for life in lives), within_s=PROGRESS_S):
             raise Violation("I18", "clients that were told to stop wait for an answer for ever")
         world.run_for(_QUIET_S + self._transactions_end_s())
         self._become_equal()

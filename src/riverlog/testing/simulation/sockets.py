@@ -263,27 +263,29 @@ class SimulatedSocket:
 
     def signal(self) -> None:
         """Have the callbacks called for which there is something to do."""
-        if not self._is_signalled and not self.is_gone and (self._is_readable or self._is_writable):
+        if self._is_signalled or self.is_gone:
+            return
+        if (self._on_readable is not None and self._is_readable) or (
+            self._on_writable is not None and self._is_writable
+        ):
             self._is_signalled = True
             self._loop.call_soon(self._tell, context=self._life.context)
 
     @property
     def _is_readable(self) -> bool:
         flow = self._inward
-        return self._on_readable is not None and (
-            flow.unread > 0 or flow.has_ended or self._error is not None
-        )
+        return flow.unread > 0 or flow.has_ended or self._error is not None
 
     @property
     def _is_writable(self) -> bool:
-        return self._on_writable is not None and (self._outward.room > 0 or self._error is not None)
+        return self._outward.room > 0 or self._error is not None
 
     def _tell(self) -> None:
         self._is_signalled = False
         try:
-            if self._is_readable and self._on_readable is not None:
+            if self._on_readable is not None and self._is_readable:
                 self._on_readable()
-            if self._is_writable and self._on_writable is not None:
+            if self._on_writable is not None and self._is_writable:
                 self._on_writable()
         finally:
             self.signal()

@@ -70,7 +70,6 @@ class World:
         self.membership: MembershipCheck | None = None
         self._client_lives: dict[str, Life] = {}
         self._violation: Violation | None = None
-        self._looked_at = (0.0, 0)
         self.loop.after_step = self._after_step
         self.loop.on_exception = self._on_exception
         self._was_collecting = gc.isenabled()
@@ -188,13 +187,14 @@ class World:
         return self._client_lives[client]
 
     def run_for(self, seconds: float) -> None:
-        self.run_until(lambda: False, within_s=seconds)
+        self._run_until(None, seconds)
 
     def run_until(self, is_done: Callable[[], bool], *, within_s: float) -> bool:
         """Whether it was done within the time. Raises the first `Violation`."""
-        found = self.loop.run_until(
-            lambda: self._violation is not None or is_done(), self.loop.now_s + within_s
-        )
+        return self._run_until(is_done, within_s)
+
+    def _run_until(self, is_done: Callable[[], bool] | None, within_s: float) -> bool:
+        found = self.loop.run_until(is_done, self.loop.now_s + within_s)
         if self._violation is not None:
             raise self._violation
         return found
@@ -203,6 +203,7 @@ class World:
         if self._violation is None:
             self.trace.note("world", "violation", broken=str(violation))
             self._violation = violation
+            self.loop.is_interrupted = True
 
     def end(self) -> None:
         """Everything ends at once; nothing of it is left."""
@@ -224,16 +225,14 @@ class World:
             self.note_violation(violation)
 
     def _after_step(self, life: Life) -> None:
-        if self.states is not None:
-            self._look_at_states(self.states)
+        states, loop = self.states, self.loop
+        if states is not None and states.pending:
+            self._look_at_states(states)
         observer = self.observers.get(life.name)
         if observer is not None:
             observer.after_step()
-        now_s, steps = self._looked_at
-        if now_s != self.loop.now_s:
-            self._looked_at = (self.loop.now_s, self.loop.steps)
-        elif self.loop.steps - steps > _STEPS_WITHOUT_TIME_MAX:
-            what = f"{life} keeps the loop busy and no time passes, with {self.loop.last_handle}"
+        if loop.steps - loop.steps_before > _STEPS_WITHOUT_TIME_MAX:
+            what = f"{life} keeps the loop busy and no time passes, with {loop.last_handle}"
             self.note_violation(Violation("I18", what))
 
     def _look_at_states(self, states: PartitionStates) -> None:

@@ -31,12 +31,21 @@ class Bounds(NamedTuple):
 class PartitionView:
     """What was last seen of a partition in one life of a node."""
 
-    __slots__ = ("bounds", "cursor", "ledger", "role")
+    __slots__ = ("_bounds", "cursor", "high_watermark", "ledger", "log_end", "log_start", "role")
 
     def __init__(self, ledger: PartitionLedger, cursor: LogCursor) -> None:
         self.ledger, self.cursor = ledger, cursor
         self.bounds = Bounds(0, 0, 0, 0)
         self.role: Role | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        return self._bounds
+
+    @bounds.setter
+    def bounds(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self.log_start, _, self.high_watermark, self.log_end = bounds
 
 
 class NodeObserver:
@@ -68,20 +77,19 @@ class NodeObserver:
         node.on_stopped = self._stopped
 
     def after_step(self) -> None:
+        """Most steps change nothing, which is to be seen quickly."""
         parts = self._node.node
-        if parts is not None:
-            self.look(parts)
-
-    def look(self, parts: ObservedNode) -> None:
+        if parts is None:
+            return
         try:
             seen = self._seen
             for partition in parts.replicas._partitions.values():
                 view, log = seen.get(partition), partition.log.state
                 if (
                     view is None
-                    or view.bounds.log_end != log.log_end_offset
-                    or view.bounds.high_watermark != log.high_watermark
-                    or view.bounds.log_start != log.log_start_offset
+                    or view.log_end != log.log_end_offset
+                    or view.high_watermark != log.high_watermark
+                    or view.log_start != log.log_start_offset
                     or view.role is not partition._role
                 ):
                     self._look_at(partition)

@@ -59,7 +59,8 @@ class PartitionStates:
         self.on_written: list[Callable[[PartitionState], None]] = []
         """Hear of every state."""
         self._elected: dict[tuple[UUID, int, int], PartitionNode] = {}
-        self._pending: list[str] = []
+        self.pending: list[str] = []
+        """Paths that were written and not looked at."""
         self.present: dict[tuple[UUID, int], PartitionState] = {}
         self._ids: dict[str, UUID] = {}
         ensemble.on_changed = self._note
@@ -71,12 +72,12 @@ class PartitionStates:
             self._counts[f"partition state {what}"] += 1
 
     def _note(self, paths: Sequence[str]) -> None:
-        self._pending += [path for path in paths if is_state(path)]
+        self.pending += [path for path in paths if is_state(path)]
 
     def look(self) -> None:
         """A step is over in which something may have been written."""
-        while self._pending:
-            self._look_at(self._pending.pop(0))
+        while self.pending:
+            self._look_at(self.pending.pop(0))
 
     def _look_at(self, path: str) -> None:
         written = self._ensemble.get(path)
