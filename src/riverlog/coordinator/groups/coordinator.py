@@ -43,7 +43,9 @@ class GroupCoordinator:
             clock=clock,
             read=read,
             rules=ShardLimits(
-                commit_timeout_ms=config.offsets_commit_timeout_ms, codec=Codec(config.offsets_topic_codec)
+                commit_timeout_ms=config.offsets_commit_timeout_ms,
+                codec=Codec(config.offsets_topic_codec),
+                load_bytes=config.offsets_load_bytes,
             ),
         )
 

@@ -25,9 +25,10 @@ _logger = logging.getLogger(__name__)
 class Loading:
     """One pass over a log. Ask for the next piece, read it wherever is best, and replay it."""
 
-    def __init__(self, log: Log, shard: Shard) -> None:
+    def __init__(self, log: Log, shard: Shard, piece_bytes: int = PIECE_BYTES) -> None:
         self._log = log
         self._shard = shard
+        self._piece_bytes = min(piece_bytes, PIECE_BYTES)
         self._next_offset = log.log_start_offset
 
     @property
@@ -39,7 +40,7 @@ class Loading:
         """None when the shard has seen the whole log."""
         while self._next_offset < self._log.log_end_offset:
             found = self._log.read(
-                self._next_offset, max_bytes=PIECE_BYTES, end_offset=self._log.log_end_offset
+                self._next_offset, max_bytes=self._piece_bytes, end_offset=self._log.log_end_offset
             )
             if isinstance(found, OffsetOutOfRange):
                 self._next_offset = found.log_start_offset

@@ -223,11 +223,11 @@ class CoordinatorRuntime(Generic[S]):
 
     def _load(self, index: int, partition: Partition) -> ShardRuntime[S] | ErrorCode:
         shard = self._new_shard()
-        loading = Loading(partition.log, shard)
+        loading = Loading(partition.log, shard, self._rules.load_bytes)
         hosted = ShardRuntime(
             index, partition, shard, self._timers, self._clock, self._rules, self._take_order
         )
-        if loading.bytes_left > READ_AT_ONCE_BYTES:
+        if loading.bytes_left > min(READ_AT_ONCE_BYTES, self._rules.load_bytes):
             task = asyncio.create_task(self._load_slowly(hosted, loading), name=f"load {self.topic}-{index}")
             self._loading[index] = _Load(hosted, task)
             task.add_done_callback(partial(self._on_load_ended, index))

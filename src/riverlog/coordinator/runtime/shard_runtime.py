@@ -28,6 +28,7 @@ from riverlog.coordinator.runtime.effects import (
     TimerKey,
     Token,
 )
+from riverlog.coordinator.runtime.loading import PIECE_BYTES
 from riverlog.coordinator.runtime.shard import Shard
 from riverlog.coordinator.runtime.timers import Timers
 from riverlog.model.clock import Clock
@@ -56,6 +57,8 @@ class ShardLimits(NamedTuple):
     parked_max: int = 20_000
     """Requests of one shard that may wait for a reply at once."""
     codec: Codec = Codec.NONE
+    load_bytes: int = PIECE_BYTES
+    """How much of a log is read at a time when a shard is loaded; at most a piece."""
 
 
 @dataclass(frozen=True, slots=True)

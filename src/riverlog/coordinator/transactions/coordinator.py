@@ -69,7 +69,7 @@ class TransactionCoordinator:
             lambda: TransactionShard(shard_rules),
             clock=clock,
             read=read,
-            rules=ShardLimits(config.log_commit_timeout_ms),
+            rules=ShardLimits(config.log_commit_timeout_ms, load_bytes=config.log_load_bytes),
             take_order=self._write_markers,
         )
         self._lost = LostTransactions(self._runtime, replicas, writer)

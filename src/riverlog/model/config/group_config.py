@@ -19,6 +19,7 @@ class GroupConfig(NamedTuple):
     offsets_retention_minutes: int = 7 * 24 * 60
     offsets_retention_check_interval_ms: int = 10 * _MINUTE_MS
     offsets_commit_timeout_ms: int = 5_000
+    offsets_load_bytes: int = 5 * 1024**2
     offsets_topic_partitions: int = 50
     offsets_topic_replication_factor: int = 3
     offsets_topic_segment_bytes: int = 100 * 1024**2
@@ -70,6 +71,7 @@ GROUP_FIELDS: Mapping[str, str] = {
     "offsets_retention_minutes": "offsets.retention.minutes",
     "offsets_retention_check_interval_ms": "offsets.retention.check.interval.ms",
     "offsets_commit_timeout_ms": "offsets.commit.timeout.ms",
+    "offsets_load_bytes": "offsets.load.buffer.size",
     "offsets_topic_partitions": "offsets.topic.num.partitions",
     "offsets_topic_replication_factor": "offsets.topic.replication.factor",
     "offsets_topic_segment_bytes": "offsets.topic.segment.bytes",

@@ -20,6 +20,7 @@ class TransactionConfig(NamedTuple):
     log_min_insync_replicas: int = 2
     log_segment_bytes: int = 100 * 1024**2
     log_commit_timeout_ms: int = 30_000
+    log_load_bytes: int = 5 * 1024**2
     add_retry_pause_ms: int = 20
     add_retry_max_ms: int = 100
     verifies_partitions: bool = True
@@ -42,6 +43,7 @@ TRANSACTION_FIELDS: Mapping[str, str] = {
     "log_min_insync_replicas": "transaction.state.log.min.isr",
     "log_segment_bytes": "transaction.state.log.segment.bytes",
     "log_commit_timeout_ms": "request.timeout.ms",
+    "log_load_bytes": "transaction.state.log.load.buffer.size",
     "add_retry_pause_ms": "add.partitions.to.txn.retry.backoff.ms",
     "add_retry_max_ms": "add.partitions.to.txn.retry.backoff.max.ms",
     "verifies_partitions": "transaction.partition.verification.enable",

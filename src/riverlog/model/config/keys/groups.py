@@ -51,8 +51,8 @@ offset.metadata.max.bytes  int  4096  -  high  read-only  works
     Longest note that may be stored with a committed offset.
 offsets.commit.timeout.ms  int  5000  >=1  high  read-only  works
     How long a commit waits for the replicas of the offsets topic.
-offsets.load.buffer.size  int  5242880  >=1  high  read-only  accepted
-    Bytes read at a time when committed offsets are loaded.
+offsets.load.buffer.size  int  5242880  >=1  high  read-only  works
+    Bytes read at a time when committed offsets are loaded; at most 1 MiB.
 offsets.retention.minutes  int  10080  >=1  high  read-only  works
     How long the offsets of an empty group are kept.
 offsets.retention.check.interval.ms  long  600000  >=1  high  read-only  works

@@ -13,8 +13,8 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms  int  10000  >=1  lo
     Pause between two looks for transactions to abort because their time has run out.
 transaction.remove.expired.transaction.cleanup.interval.ms  int  3600000  >=1  low  read-only  works
     Pause between two looks for transactional ids to forget.
-transaction.state.log.load.buffer.size  int  5242880  >=1  high  read-only  accepted
-    Bytes read at a time when the state of transactions is loaded.
+transaction.state.log.load.buffer.size  int  5242880  >=1  high  read-only  works
+    Bytes read at a time when the state of transactions is loaded; at most 1 MiB.
 transaction.state.log.min.isr  int  2  >=1  high  read-only  works
     In-sync replicas that the transaction state topic needs for a write.
 transaction.state.log.num.partitions  int  50  >=1  high  read-only  works
