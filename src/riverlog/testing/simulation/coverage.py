@@ -11,6 +11,7 @@ from riverlog.coordinator.transactions.states import TransactionState
 from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
+from riverlog.replication.partition import Partition
 from riverlog.testing.simulation.ensembles import SharedEnsemble
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
@@ -75,6 +76,29 @@ MUST_HAPPEN_WITH_REPLICAS: Final = (
 )
 
 
+MUST_HAPPEN_IN_FAILOVERS: Final = (
+    "sessions expired",
+    "elections",
+    "unclean elections",
+    "elections from the ELR",
+    "partition states written too late",
+    "partition states not answered",
+    "ISR shrinks",
+    "ISR expands",
+    "truncations",
+    "truncations below the watermark",
+    "coordinator failovers with ONGOING",
+    "coordinator failovers with PREPARE_COMMIT",
+    "coordinator failovers with PREPARE_ABORT",
+    "batches acknowledged",
+    "batches not waited for",
+    "transactions committed",
+    "transactions aborted",
+    "offsets committed",
+    "topics deleted",
+)
+
+
 class Coverage:
     def __init__(
         self, world: World, nodes: Sequence[SimulatedNode], ensemble: SharedEnsemble | None = None
@@ -100,15 +124,19 @@ class Coverage:
 
     def check_quiet(self, nodes: Sequence[SimulatedNode]) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14), but those that an unclean
-        election has taken from the transaction log."""
+        election has taken from the transaction log, or whose marker one has taken from a partition."""
         running = [node.node for node in nodes if node.node is not None]
         known = [each for parts in running for each in _transactions(parts)]
         for parts in running:
-            _check_quiet(parts, known if self._has_lost_transactions() else None)
+            _check_quiet(parts, known, self._has_lost)
 
-    def _has_lost_transactions(self) -> bool:
-        partitions = self._world.ledger.partitions.values()
-        return any(each.topic == TRANSACTIONS_TOPIC and each.unclean_epoch >= 0 for each in partitions)
+    def _has_lost(self, partition: Partition) -> bool:
+        """Whether it, or the log of transactions, has lost what was committed."""
+        key = partition.topic_id, partition.topic_partition.partition
+        return any(
+            each.unclean_epoch >= 0 and (at == key or each.topic == TRANSACTIONS_TOPIC)
+            for at, each in self._world.ledger.partitions.items()
+        )
 
     def totals(self) -> "Counter[str]":
         counts = self._world.counts
@@ -131,6 +159,7 @@ class Coverage:
                 "cold reads": sum(node.disk.cold_reads for node in self._nodes),
                 "batches acknowledged": counts["produce acknowledged"],
                 "repetitions acknowledged": counts["produce acknowledged again"],
+                "batches not waited for": counts["transaction wrote without waiting"],
                 "transactions committed": counts["transaction committed"],
                 "transactions aborted": counts["transaction aborted"],
                 "transactions left open": counts["transaction left open"],
@@ -158,13 +187,15 @@ def _transactions(parts: ObservedNode) -> list[Transaction]:
     return [each for hosted in runtime._hosted.values() for each in hosted.shard]
 
 
-def _check_quiet(parts: ObservedNode, known: Sequence[Transaction] | None) -> None:
-    """`known`: what coordinators still have, where they may have lost some; None where they have all."""
+def _check_quiet(
+    parts: ObservedNode, known: Sequence[Transaction], has_lost: Callable[[Partition], bool]
+) -> None:
+    """`known`: what coordinators still have."""
     for partition in parts.replicas:
         log, at = partition.log, partition.topic_partition
         if not log.is_online or log.last_stable_offset == log.high_watermark:
             continue
-        if known is None or any(
+        if not has_lost(partition) or any(
             is_known(known, at, ProducerIdAndEpoch(producer_id, entry.epoch))
             for producer_id, entry in log.producers.open_transactions()
         ):

@@ -1,7 +1,12 @@
-"""A start neither deletes nor sets aside the log of a topic that exists (I21)."""
+"""A start neither deletes nor sets aside the log of a topic that exists (I21).
 
+Which topics exist is what the store says, not what the node takes it to say.
+"""
+
+from collections.abc import Iterator
 from uuid import UUID
 
+from riverlog.metadata import layout, payloads
 from riverlog.storage.files.names import PARTITION_METADATA, parse_partition_directory
 from riverlog.storage.files.partition_metadata import decode_uuid
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -17,11 +22,18 @@ class KeptLogsCheck:
         self._before = _logs(node.disk, node.log_directories)
 
     def compare(self, node: SimulatedNode, parts: ObservedNode) -> None:
-        living = {topic.topic_id for topic in parts.image.topics.values()}
+        living = set(_topic_ids(node))
         after = _logs(node.disk, node.log_directories)
         for path, topic_id in self._before.items():
             if topic_id in living and path not in after:
                 raise Violation("I21", f"the start took {path} away, a log of the topic {topic_id}")
+
+
+def _topic_ids(node: SimulatedNode) -> Iterator[UUID]:
+    for name in node.ensemble.children(layout.TOPICS):
+        written = node.ensemble.get(layout.topic(name))
+        assert written is not None
+        yield payloads.decode_topic(name, written.data).topic_id
 
 
 def _logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:

@@ -175,6 +175,9 @@ class ReplicaObserver(NodeObserver):
             if held < ledger.end:
                 replicas.counts["committed batches lost by unclean elections"] += 1
                 self._ledger.cut(ledger, held)
+            if view.bounds.high_watermark > ledger.end:
+                # What another unclean election took, and this replica had for committed before that.
+                self._commit(view, view.bounds, epoch)
             return
         until = _end_before(ledger, epoch)
         held = min(view.holding.look(until), view.bounds.log_end)

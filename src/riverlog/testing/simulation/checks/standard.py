@@ -1,6 +1,7 @@
 """All further checks of a node, put in their places."""
 
 from riverlog.testing.simulation.checks.compaction import CompactionCheck
+from riverlog.testing.simulation.checks.images import ImageCheck
 from riverlog.testing.simulation.checks.kept_logs import KeptLogsCheck
 from riverlog.testing.simulation.checks.ledger import Ledger
 from riverlog.testing.simulation.checks.left_over import check_left_over
@@ -28,7 +29,7 @@ def add_node_checks(
     loop: VirtualLoop,
 ) -> None:
     compaction, kept_logs = CompactionCheck(ledger), KeptLogsCheck()
-    observer.on_look.append(lambda node, parts: transactions.look())
+    observer.on_look += [lambda node, parts: transactions.look(), ImageCheck().look]
     observer.on_recovered.append(kept_logs.compare)
     observer.on_quiet += [compaction.compare, compare_shards]
     observer.on_stopped.append(lambda node, parts: check_left_over(loop, node, parts))
