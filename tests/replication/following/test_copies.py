@@ -219,6 +219,22 @@ def test_the_log_start_follows_and_a_log_that_ends_before_it_begins_anew() -> No
     run_virtually(run)
 
 
+def test_a_batch_that_reaches_below_the_log_start_moves_nothing_down_where_there_is_no_room_for_it() -> None:
+    async def run() -> None:
+        following = Following()
+        assert following.copies.settle_in(following.followed, 50, 60) is Outcome.TRUNCATED
+        following.look()
+        disk, log = following.cluster.logs.disk, following.log
+        disk.capacity_bytes = disk.used_bytes()
+        assert following.store(batch(49, b"x", b"y"), watermark=51, log_start=50) is Outcome.FAILED
+        assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (50, 50, 50)
+        disk.capacity_bytes = None
+        assert following.store(batch(49, b"x", b"y"), watermark=51, log_start=50) is Outcome.DONE
+        assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (50, 51, 51)
+
+    run_virtually(run)
+
+
 def test_where_acknowledged_means_on_disk_a_position_is_told_when_it_is() -> None:
     async def run() -> None:
         logs, executor = Logs(), HeldExecutor()

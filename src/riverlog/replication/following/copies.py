@@ -155,11 +155,12 @@ class Copies:
                     return BadBatch(end, f"it begins at {first}, before {end}")
                 follower_log.truncate(partition, first, epoch, anew=True)
             outcome = follower_log.append_replicated(partition, accepted, epoch)
+            if isinstance(outcome, AppendRefused) and log.is_online and log.log_end_offset < end:
+                # No room for it: nobody may see that the start and the watermark were further down meanwhile.
+                follower_log.truncate(partition, end, epoch, anew=True)
         except (StorageError, DiskFullError) as error:
             return _failed(followed, error)
-        if isinstance(outcome, AppendRefused):
-            return Outcome.FAILED
-        return bad
+        return Outcome.FAILED if isinstance(outcome, AppendRefused) else bad
 
     def _cut(self, partition: Partition, followed: Followed, offset: int, *, anew: bool = False) -> Outcome:
         """Drop what the leader does not have; or everything, to begin behind it."""
