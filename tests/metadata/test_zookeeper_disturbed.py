@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from kazoo.client import KazooClient
 
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import MetadataStore, SessionState
 from tests.metadata import test_store_conformance as suite
 from tests.metadata.stores import OpenStore, Reopen

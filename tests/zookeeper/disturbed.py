@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TypeVar
 
 from riverlog.metadata.outcomes import has_happened
-from riverlog.metadata.zookeeper_store import ZooKeeperStore
+from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import (
     Check,
     Create,
