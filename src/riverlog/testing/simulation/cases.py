@@ -9,11 +9,12 @@ import random
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from riverlog.testing.simulation import faults
+from riverlog.testing.simulation import failover_cases, faults
 from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.own_faults import draw_own_faults
 from riverlog.testing.simulation.replica_cases import (
     TAKES_DATA,
+    ReplicaPlan,
     draw_core,
     draw_kinds,
     draw_lost_nodes,
@@ -23,11 +24,12 @@ from riverlog.testing.simulation.replica_cases import (
 VERSION: Final = 1
 FORM_S: Final = 5.0
 OPERATIONS_MIN: Final = 600
-PROFILES: Final = ("standard", "liveness", "cluster", "replicas", "core")
+PROFILES: Final = ("standard", "liveness", "cluster", "replicas", "core", "failovers")
 """One node; one node, with faults of some clients that stay for ever; three nodes on one ensemble; the same,
-with replicas, or five; the same, with some nodes that are lost for ever."""
-CLUSTERS: Final = ("cluster", "replicas", "core")
-REPLICATED: Final = ("replicas", "core")
+with replicas, or five; the same, with some nodes that are lost for ever; with replicas, and leaders that move
+all the time."""
+CLUSTERS: Final = ("cluster", "replicas", "core", "failovers")
+REPLICATED: Final = ("replicas", "core", "failovers")
 CLUSTER_NODES: Final = 3
 TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "scratch": 1}
 """How many partitions they have."""
@@ -180,8 +182,30 @@ def draw(seed: int, profile: str = "standard") -> Case:
             replication=plan.replication,
             topic_settings=plan.topic_settings,
         )
+    if plan is not None and profile == "failovers":
+        case = _with_failovers(case, plan)
     check(case)
     return case
+
+
+def _with_failovers(case: Case, plan: ReplicaPlan) -> Case:
+    """With other clients and faults, one right after the other."""
+    chance = random.Random(f"failovers {case.seed}")
+    plan = failover_cases.draw_plan(chance, plan)
+    clients = failover_cases.draw_clients(chance)
+    chaos_s = round(chance.uniform(*failover_cases.CHAOS_S), 1)
+    hosts = [each["name"] for each in clients]
+    return replace(
+        case,
+        chaos_s=chaos_s,
+        settings={**case.settings, **plan.settings},
+        session_timeout_s=plan.session_timeout_s,
+        store_answer_s=plan.store_answer_s,
+        topic_settings=plan.topic_settings,
+        clients=clients,
+        faults=failover_cases.draw_faults(chance, plan.nodes, chaos_s, hosts),
+        operations_min=failover_cases.OPERATIONS_MIN,
+    )
 
 
 def _draw_settings(chance: random.Random) -> dict[str, str]:

@@ -7,6 +7,7 @@ well, 1 a promise was broken or something never happened, 2 a case that cannot b
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from riverlog.testing.simulation.cases import PROFILES, Case, draw, from_json
@@ -50,6 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("-j", "--jobs", type=int, default=1, help="processes, for --seeds")
     running.add_argument("--quick", action="store_true", help="do not fail for what never happened")
     running.add_argument("--first", action="store_true", help="stop at the first seed that fails")
+    running.add_argument(
+        "--chances",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run a case with N seeds, up to the first that fails",
+    )
     shrinking = commands.add_parser("shrink", help="make the case of a failing seed small, as JSON")
     shrinking.add_argument("--seed", type=int, required=True)
     shrinking.add_argument("--tries", type=int, default=300, help="runs at most (300)")
@@ -71,7 +79,7 @@ def _range(text: str) -> range:
 
 def _run_one(given: argparse.Namespace) -> int:
     if given.case is not None:
-        outcome = _traced(from_json(_read(given.case)), given.trace)
+        outcome = _with_chances(from_json(_read(given.case)), given.trace, given.chances)
     elif given.trace is not None:
         outcome = _traced(draw(given.seed, given.profile), given.trace)
     else:
@@ -120,6 +128,16 @@ def _invariant_of(case: Case) -> str | None:
     return None if violation is None else violation.invariant
 
 
+def _with_chances(case: Case, trace: Path | None, chances: int) -> Outcome:
+    """What the case says holds in each; latencies, and what clients write, are the seed's."""
+    outcome = _traced(case, trace)
+    for seed in range(case.seed + 1, case.seed + chances):
+        if outcome.violation is not None:
+            break
+        outcome = _traced(replace(case, seed=seed), trace)
+    return outcome
+
+
 def _traced(case: Case, path: Path | None) -> Outcome:
     if path is None:
         return run_case(case)
@@ -142,6 +160,7 @@ def _line(outcome: Outcome) -> str:
 
 def _repeat(given: argparse.Namespace, outcome: Outcome) -> str:
     if getattr(given, "case", None) is not None:
-        return f"riverlog-sim run --case {given.case}"
+        chances = "" if given.chances == 1 else f" --chances {given.chances}"
+        return f"riverlog-sim run --case {given.case}{chances}"
     profile = "" if given.profile == "standard" else f" --profile {given.profile}"
     return f"riverlog-sim run --seed {outcome.seed}{profile}"

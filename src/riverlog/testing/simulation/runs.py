@@ -375,7 +375,12 @@ class Run:
             case "transactor":
                 producing = ProducerPlan(topic, TOPICS[topic], pause_s=pause_s * 2)
                 name = plan["name"]
-                transactions = TransactorPlan(name, is_newer=plan["is_newer"], group=f"group of {name}")
+                transactions = TransactorPlan(
+                    name,
+                    is_newer=plan["is_newer"],
+                    group=f"group of {name}",
+                    hasty_chance=plan.get("hasty_chance", 0.0),
+                )
                 offsets = self._transactional_offsets.setdefault(name, TransactionalOffsets())
                 return Transactor(around, producing, transactions, offsets)
             case "classic" | "member":

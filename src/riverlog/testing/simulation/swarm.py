@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from riverlog.testing.simulation import failover_cases
 from riverlog.testing.simulation.cases import CLUSTERS, draw
 from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN,
     MUST_HAPPEN_IN_A_CLUSTER,
+    MUST_HAPPEN_IN_FAILOVERS,
     MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK,
     MUST_HAPPEN_WITH_REPLICAS,
 )
@@ -62,6 +64,9 @@ class Summary:
 
     def never_happened(self, profile: str) -> list[str]:
         """What a profile must come across and has not."""
+        if profile == "failovers":
+            wanted = [*MUST_HAPPEN_IN_FAILOVERS, *(f"fault {each}" for each in failover_cases.KINDS)]
+            return [each for each in dict.fromkeys(wanted) if not self.counts[each]]
         is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
         is_core = profile == "core"

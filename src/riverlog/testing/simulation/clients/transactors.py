@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from riverlog.model.errors import ErrorCode
-from riverlog.testing.simulation.clients.connection import Disconnected
+from riverlog.testing.simulation.clients.connection import ClientConnection, Disconnected
 from riverlog.testing.simulation.clients.offsets import TransactionalOffsets
 from riverlog.testing.simulation.clients.process import ELSEWHERE, Surroundings
 from riverlog.testing.simulation.clients.producers import TRY_AGAIN, Producer, ProducerPlan
@@ -35,6 +35,7 @@ _TRANSACTION_KEY = 1
 _GROUP_KEY = 0
 _TRIES = 20
 _LOOK_CHANCE = 0.3
+_CONNECT_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class TransactorPlan:
     """How often a transaction is left open, for the broker to abort."""
     group: str | None = None
     batches_max: int = 4
+    hasty_chance: float = 0.0
+    """How often the last batch is not waited for: the transaction is ended meanwhile."""
 
 
 class _GiveUpError(Exception):
@@ -68,6 +71,7 @@ class Transactor(Producer):
         self._offsets = offsets or TransactionalOffsets()
         self._offset: int | None = None
         """What the open transaction has committed for the group."""
+        self._connection_aside: ClientConnection | None = None
 
     async def operate(self) -> None:
         await self.pause(self.plan.pause_s)
@@ -115,8 +119,12 @@ class Transactor(Producer):
         ]
         if not self.transactions.is_newer:
             await self._add_partitions(sorted(set(indexes)))
-        for index in indexes:
+        hasty = self.transactions.hasty_chance
+        is_hasty = bool(hasty) and chance.random() < hasty
+        for index in indexes[:-1] if is_hasty else indexes:
             await self._write(index)
+        if is_hasty:
+            await self._write_without_waiting(indexes[-1])
         if self.transactions.group is not None and chance.random() < 0.5:
             await self._commit_offsets(self.transactions.group)
         if chance.random() < self.transactions.leave_chance:
@@ -162,6 +170,30 @@ class Transactor(Producer):
         if self.plan.acks:
             self.check_acknowledged(sending, offset)
         self.done("wrote", at=f"{self.plan.topic}-{index}", offset=offset)
+
+    async def _write_without_waiting(self, index: int) -> None:
+        """As a client that gives up what is on its way when it aborts. Whether it stands is never told."""
+        if not await self.go_to_leader(self.plan.topic, index):
+            raise _GiveUpError
+        connection = await self._aside()
+        request = self.request(self.new_batch(index, transactional=True), self.transactions.transactional_id)
+        answer = connection.send(ApiKey.PRODUCE, 12 if self.transactions.is_newer else 11, request)
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.done("wrote without waiting")
+
+    async def _aside(self) -> ClientConnection:
+        """One of its own, since a broker answers what comes on one connection in turn."""
+        if self._connection_aside is not None:
+            self._connection_aside.close()
+        self._connection_aside = await ClientConnection.open(
+            self._around.network, self._routes.present, self.name, _CONNECT_TIMEOUT_S
+        )
+        return self._connection_aside
+
+    def disconnect(self) -> None:
+        super().disconnect()
+        if self._connection_aside is not None:
+            self._connection_aside.close()
 
     async def _commit_offsets(self, group: str) -> None:
         producer_id, epoch = self._identity
