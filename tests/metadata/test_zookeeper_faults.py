@@ -224,7 +224,7 @@ def test_without_kazoo_the_package_to_install_is_named(monkeypatch: pytest.Monke
     for name in [each for each in sys.modules if each.partition(".")[0] == "kazoo"]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("kazoo_session", "zookeeper_store"):
-        monkeypatch.delitem(sys.modules, f"riverlog.metadata.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"riverlog.metadata.stores.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "kazoo", None)
     config = ServerConfig(zookeeper_connect="127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"pip install 'riverlog\[zookeeper\]'"):
