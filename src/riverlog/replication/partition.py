@@ -1,9 +1,9 @@
 """One partition on this node: a log with a role, and those who wait for it.
 
 Keeps log start <= last stable offset <= high watermark <= log end, and moves the high watermark only
-forward, as far as `watermark` says; consumers never see beyond it. Consumers wait for the high watermark,
-followers for the end of the log. A change of the ISR leaves readers and producers waiting: it only moves the
-watermark. Used from the event loop only.
+forward, as far as `watermark` says; consumers never see beyond it. Consumers wait for the high watermark;
+followers, who watch the partition, are told of every change. A change of the ISR leaves readers and
+producers waiting: it only moves the watermark. Used from the event loop only.
 """
 
 import asyncio
@@ -67,7 +67,6 @@ class PartitionWatcher(Protocol):
 class Partition(RoleHolder):
     __slots__ = (
         "_commits_at_once",
-        "_end_readers",
         "_is_unwritable",
         "_producers",
         "_readers",
@@ -108,7 +107,6 @@ class Partition(RoleHolder):
         self._is_unwritable = False
         self._rules = batch_rules(log.config)
         self._readers = readers or WaitingReaders()
-        self._end_readers = WaitingReaders()
         self._producers = WaitingProducers()
         self._unread = UnreadBytes()
         self._watchers: dict[PartitionWatcher, None] = {}
@@ -272,7 +270,6 @@ class Partition(RoleHolder):
                     self._readers.wake(size_bytes)
                 else:
                     self._unread.add(first_offset, last_offset + 1, size_bytes)
-                    self._end_readers.wake(size_bytes)
                     self._tell_watchers()
                     if type(self._role) is Leader or self.log.config.acks_fsync:
                         self.advance()  # A follower is told how far it may go.
@@ -383,13 +380,6 @@ class Partition(RoleHolder):
     def unwatch(self, reader: Reader) -> None:
         self._readers.discard(reader)
 
-    def watch_end(self, reader: Reader) -> None:
-        """For a follower, which reads what is not committed; otherwise as `watch`."""
-        self._end_readers.add(reader)
-
-    def unwatch_end(self, reader: Reader) -> None:
-        self._end_readers.discard(reader)
-
     def add_watcher(self, watcher: PartitionWatcher) -> None:
         """Have it told of every change until it is removed, also when this node does not lead any more."""
         self._watchers[watcher] = None
@@ -428,7 +418,6 @@ class Partition(RoleHolder):
     def disturb_readers(self) -> None:
         """After records were deleted: a waiting reader may now be out of range."""
         self._readers.disturb()
-        self._end_readers.disturb()
         self._tell_watchers()
 
     def _report_unwritable(self, error: Exception) -> None:

@@ -62,10 +62,6 @@ class LeaderSession:
         return iter(self._followed.values())
 
     @property
-    def ready_count(self) -> int:
-        return self._ready_count
-
-    @property
     def has_unplaced(self) -> bool:
         return bool(self._unplaced)
 
