@@ -1,7 +1,7 @@
 """The Java consumer reads from the replica in its rack (KIP-392)."""
 
 from interop.conftest import Tool
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_broker import ClusterBroker
 

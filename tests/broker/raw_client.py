@@ -6,7 +6,7 @@ import struct
 from typing import Any, Protocol, Self
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.builder import build_batch
 from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey

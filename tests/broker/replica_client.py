@@ -20,7 +20,7 @@ from riverlog.broker.fetch.sessions import FetchSessions
 from riverlog.broker.net.cold_reads import ColdReader
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.testing.in_process import decode_reply
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.framing import RequestHeader, encode_response_in_parts

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.batch import walk
 from riverlog.records.builder import build_batch
 from riverlog.testing import Broker

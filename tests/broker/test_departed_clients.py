@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest

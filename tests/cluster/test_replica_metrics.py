@@ -6,7 +6,7 @@ Those of truncations, unclean elections and restarts are seen to move where thes
 
 from riverlog.controller.decisions.topics import NewTopic
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from tests.cluster.nodes import ClusterNode, NodeCluster, run
 from tests.cluster.test_replicas import leader_of, make_topic, state_of, write
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_broker import ClusterBroker
 from tests.waiting import eventually

@@ -17,7 +17,7 @@ from riverlog.broker.exchange.delayed import PendingReply
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.net.connection import Later, Pending
 from riverlog.model.network import Address
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.node.node import Node
 from riverlog.testing import Broker
 from tests.hostile import corpus

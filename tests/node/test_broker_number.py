@@ -8,9 +8,9 @@ import pytest
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import ConfigError
+from riverlog.node.adapters.threads import thread_executor
 from riverlog.node.node import Node
 from riverlog.node.processes.broker_number import next_number, with_broker_number
-from riverlog.node.threads import thread_executor
 from riverlog.testing.simulated_store import SimulatedEnsemble
 
 

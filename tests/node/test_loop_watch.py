@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
+from riverlog.node.adapters.system_clock import SystemClock
 from riverlog.node.processes.loop_watch import LONG_TURN_S, MANY_LOGS, LoopWatch
-from riverlog.node.system_clock import SystemClock
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
 from tests.storage.logs import ManualClock

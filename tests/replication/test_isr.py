@@ -11,7 +11,7 @@ from riverlog.metadata.isr_writes import IsrWrite, write_isr
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.metrics import NoMetrics
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.replication.isr import IsrRules
 from riverlog.replication.isr_keeper import IsrKeeper
 from riverlog.replication.partition import Partition

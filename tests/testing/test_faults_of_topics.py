@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.testing import Broker
 from riverlog.testing.about_topics import answers_for, put_together, split, topics_of
 from riverlog.testing.error_replies import error_reply

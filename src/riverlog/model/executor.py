@@ -1,7 +1,7 @@
 """The port for what blocks: executors are made by name and passed in; no layer has threads of its own.
 
 Whoever makes one shuts it down; whoever is given one only runs work on it, by the event loop's
-`run_in_executor`. The real ones are threads (`riverlog.node.threads`).
+`run_in_executor`. The real ones are threads (`riverlog.node.adapters.threads`).
 """
 
 from collections.abc import Callable

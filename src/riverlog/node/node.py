@@ -37,6 +37,10 @@ from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Address, Network
+from riverlog.node.adapters.metrics import InMemoryMetrics
+from riverlog.node.adapters.own_network import network_of
+from riverlog.node.adapters.system_clock import SystemClock
+from riverlog.node.adapters.threads import thread_executor
 from riverlog.node.collaborators import collaborators_of
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.descriptors import DescriptorShares
@@ -45,18 +49,14 @@ from riverlog.node.failed_directories import FailedDirectories
 from riverlog.node.followed_leaders import following_of
 from riverlog.node.handing_over import hand_over
 from riverlog.node.live_config import LiveConfig
-from riverlog.node.metrics import InMemoryMetrics
 from riverlog.node.own_directories import join_cluster, open_directories
 from riverlog.node.own_duties import own_duties
-from riverlog.node.own_network import network_of
 from riverlog.node.peer_brokers import peers_of
 from riverlog.node.registering import registrar_of
 from riverlog.node.replication_parts import ReplicationParts
 from riverlog.node.serving import MakeDoor, Serving
 from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.surroundings import Surroundings
-from riverlog.node.system_clock import SystemClock
-from riverlog.node.threads import thread_executor
 from riverlog.replication.following.following import Following
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet

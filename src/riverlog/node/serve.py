@@ -13,14 +13,14 @@ import sys
 from riverlog import __version__
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import StorageError
+from riverlog.node.adapters.system_clock import SystemClock
+from riverlog.node.adapters.threads import thread_executor
 from riverlog.node.descriptors import raise_limit
 from riverlog.node.node import Node
 from riverlog.node.processes.broker_number import with_broker_number
 from riverlog.node.processes.event_loop import collect_rarely, run_on_loop
 from riverlog.node.processes.log_lines import log_to_stderr
 from riverlog.node.processes.loop_watch import LoopWatch
-from riverlog.node.system_clock import SystemClock
-from riverlog.node.threads import thread_executor
 
 _logger = logging.getLogger(__name__)
 _INPUT_BYTES = 4096

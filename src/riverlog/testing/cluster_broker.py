@@ -16,9 +16,9 @@ from riverlog.metadata.stores.shared.store import SharedStore
 from riverlog.model.config.settings import Settings
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.network import Address
+from riverlog.node.adapters.system_clock import SystemClock
+from riverlog.node.adapters.threads import thread_executor
 from riverlog.node.node import Node
-from riverlog.node.system_clock import SystemClock
-from riverlog.node.threads import thread_executor
 from riverlog.testing.broker import Broker
 from riverlog.testing.cuttable_network import CuttableNetwork
 

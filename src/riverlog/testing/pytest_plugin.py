@@ -65,7 +65,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def _riverlog_shared_broker(pytestconfig: pytest.Config) -> Iterator["Broker"]:
-    from riverlog.node.system_clock import SystemClock
+    from riverlog.node.adapters.system_clock import SystemClock
     from riverlog.testing.broker import Broker
 
     # A clock that nobody can move: other tests would lose their records.

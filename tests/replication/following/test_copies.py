@@ -8,7 +8,7 @@ from uuid import UUID
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import LeaderEpoch
 from riverlog.model.metrics import Metrics
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.batch import patch
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.replication.following.copies import Copies, Outcome

@@ -14,8 +14,8 @@ from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import NodeId, TopicPartition
-from riverlog.node.metrics import InMemoryMetrics
-from riverlog.node.system_clock import SystemClock
+from riverlog.node.adapters.metrics import InMemoryMetrics
+from riverlog.node.adapters.system_clock import SystemClock
 from riverlog.storage.cleaning.pace import Pace
 from riverlog.storage.directory.cleaner import THREADS_MAX, Cleaner
 from riverlog.storage.directory.log_directory import LogDirectory

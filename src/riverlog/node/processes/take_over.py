@@ -23,8 +23,8 @@ from riverlog.model.errors import FormatError
 from riverlog.model.executor import Executor
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
+from riverlog.node.adapters.threads import thread_executor
 from riverlog.node.processes.members import STAGE, directory_of, is_of_single_node, metadata_of
-from riverlog.node.threads import thread_executor
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
 from riverlog.storage.files.meta_properties import MetaProperties, read_meta_properties
