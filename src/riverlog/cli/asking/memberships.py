@@ -6,7 +6,6 @@ which is a topic like any other for those who may read it.
 
 import time
 from dataclasses import dataclass
-from typing import Final
 
 from riverlog.cli.asking.batches import records_between
 from riverlog.cli.asking.brokers import Brokers
@@ -14,9 +13,8 @@ from riverlog.cli.asking.cluster import Place, offset_ranges
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.asking.coordinators import CoordinatorKind, coordinator_of
 from riverlog.cli.failures import CommandError
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.model.network import Address
-
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +82,16 @@ def committed_at_ms(brokers: Brokers, connection: Connection, group: str, place:
     from riverlog.coordinator.formats.offset_commits import OffsetCommitKey, OffsetCommitValue
     from riverlog.coordinator.runtime.hashing import partition_for
 
-    described = connection.metadata().topics.get(_OFFSETS_TOPIC)
+    described = connection.metadata().topics.get(OFFSETS_TOPIC)
     if described is None:
         return None
     index = partition_for(group, len(described.partitions))
-    held = offset_ranges(connection, _OFFSETS_TOPIC, [index])[index]
+    held = offset_ranges(connection, OFFSETS_TOPIC, [index])[index]
     deadline = time.monotonic() + connection.timeout_s
     found: int | None = None
     try:
         for record in records_between(
-            brokers, connection, (_OFFSETS_TOPIC, index), held.start, held.end, deadline
+            brokers, connection, (OFFSETS_TOPIC, index), held.start, held.end, deadline
         ):
             if record.key is None or record.value is None or kind_of(record.key) != GroupRecord.OFFSET_COMMIT:
                 continue

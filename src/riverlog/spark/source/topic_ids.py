@@ -16,13 +16,13 @@ from riverlog.client.cluster import BrokerRefused, Cluster, ClusterUnreachable
 from riverlog.client.core.versions import UnsupportedApiError
 from riverlog.client.offsets import commit_offsets, committed
 from riverlog.model.ids import TopicPartition
+from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.spark.source.data_loss import DataLoss, tell_loss
 from riverlog.spark.source.plan import Standing
 
 SUFFIX: Final = ".topic-ids"
 COMMIT_DEADLINE_S: Final = 5.0
 FAILURES: Final = (BrokerRefused, ClusterUnreachable, UnsupportedApiError)
-_KEPT_IN: Final = "__consumer_offsets"
 _NOTE_BYTES_MAX: Final = 4096
 """What a broker takes by default, see offset.metadata.max.bytes."""
 _log = logging.getLogger(__name__)
@@ -65,7 +65,8 @@ def _kept(cluster: Cluster, group: str) -> dict[str, str]:
 
 def _places(cluster: Cluster) -> list[TopicPartition]:
     return [
-        TopicPartition(_KEPT_IN, index) for index in sorted(cluster.topics([_KEPT_IN])[_KEPT_IN].partitions)
+        TopicPartition(OFFSETS_TOPIC, index)
+        for index in sorted(cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions)
     ]
 
 
