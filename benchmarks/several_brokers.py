@@ -40,7 +40,7 @@ class Load(NamedTuple):
 
 def run() -> list[Figure]:
     load.allow_descriptors(4 * CONNECTIONS)
-    return [_in_process(), *_idle(), *_requests()]
+    return [_in_process(), _with_zookeeper(), *_idle(), *_requests()]
 
 
 def _in_process() -> Figure:
@@ -51,6 +51,16 @@ def _in_process() -> Figure:
         with Cluster(brokers=3):
             times.append(time.perf_counter() - started)
     return Figure("testing.Cluster(3) ready", median(times[1:]), "s", aim=Aim(0.5))
+
+
+def _with_zookeeper() -> Figure:
+    """From nothing: the ZooKeeper server is started as well."""
+    times = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        with Cluster(brokers=3, processes=True, zookeeper=True):
+            times.append(time.perf_counter() - started)
+    return Figure("three processes and one ZooKeeper server ready", median(times), "s", aim=Aim(4.0))
 
 
 def _idle() -> list[Figure]:

@@ -107,6 +107,12 @@ AIMS: tuple[Aim, ...] = (
             Aim(f"broker CPU of each, {label}", f"requests-c{connections}", "broker_cpu_us", at_most=0.6),
         )
     ),
+    Aim(
+        "small requests per second, 1,000 connections, two brokers on one host",
+        "shared-requests-c1000",
+        "requests_s",
+        at_least=1.2,
+    ),
     Aim("transactions per second", "transactions", "transactions_s", at_least=1.0),
     Aim("group join, 50 members, time", "group-join-50", "join_ms", at_most=1.0),
     Aim("group join, one consumer, time", "group-join-consumer", "join_ms", at_most=1.0),

@@ -19,6 +19,7 @@ _ALL = (
     Metric("mb_per_cpu_s", "cleaned per core", "MB/s", is_more_better=True),
     Metric("broker_cpu_s_per_gb", "broker CPU per GB", "CPU-s"),
     Metric("broker_cpu_us", "broker CPU per request", "us"),
+    Metric("driver_cpu_us", "load generator's CPU per request", "us"),
     Metric("broker_cpu_s_per_million", "broker CPU per million requests", "CPU-s"),
     Metric("broker_cpu_ms", "broker CPU of each", "ms"),
     Metric("client_cpu_s_per_gb", "client CPU per GB", "CPU-s"),

@@ -17,6 +17,7 @@ from benchmarks.compare.python_client import PythonConsume, PythonProduce
 from benchmarks.compare.replicated.failing_brokers import Failover, KillAndRestart, RollingRestart
 from benchmarks.compare.replicated.idling import ManyReplicas, ReplicatedIdle
 from benchmarks.compare.replicated.loading import ReplicatedProduce, ReplicatedSynchronous
+from benchmarks.compare.shared_requests import SharedRequests
 from benchmarks.compare.throughput import SIZES, Consume, LoadedMemory, Produce
 
 CODECS = ("lz4", "zstd")
@@ -54,6 +55,7 @@ def cases() -> Iterator[Case]:
     yield from (Synchronous(), EndToEnd())
     for connections in CONNECTIONS:
         yield SmallRequests(connections)
+    yield SharedRequests()
     yield from (Transactions(), GroupJoin(), ConsumerJoin(), Compaction(), LoadedMemory())
     yield from _one_thing_changed()
 

@@ -33,10 +33,10 @@ _READY: Final = b"riverlog ready on "
 
 
 class Cluster(Target, ABC):
-    """Three brokers that run, by their numbers."""
+    """Brokers that run, by their numbers."""
 
-    def __init__(self, name: str, about: str, directory: Path) -> None:
-        self.ports = {number: free_port() for number in range(1, COUNT + 1)}
+    def __init__(self, name: str, about: str, directory: Path, count: int = COUNT) -> None:
+        self.ports = {number: free_port() for number in range(1, count + 1)}
         super().__init__(name, about, ("127.0.0.1", self.ports[1]))
         self.root = directory
         directory.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,9 @@ class Cluster(Target, ABC):
     @property
     def rss_mb(self) -> float:
         """Of each broker, with its share of what they need beside them."""
-        return sum(float(psutil.Process(pid).memory_info().rss) for pid in self._pids()) / 1e6 / COUNT
+        return (
+            sum(float(psutil.Process(pid).memory_info().rss) for pid in self._pids()) / 1e6 / len(self.ports)
+        )
 
     def address_of(self, number: int) -> load.Address:
         return "127.0.0.1", self.ports[number]
@@ -189,15 +191,15 @@ class WithZooKeeper(_Started):
 
 
 class Supervised(Cluster):
-    """`riverlog serve --brokers 3`: a supervisor, and a store that the brokers of one host share."""
+    """`riverlog serve --brokers`: a supervisor, and a store that the brokers of one host share."""
 
-    def __init__(self, directory: Path) -> None:
-        about = f"`riverlog serve --brokers {COUNT}`, whose supervisor counts as theirs"
-        super().__init__(SHARED, about, directory)
+    def __init__(self, directory: Path, count: int = COUNT) -> None:
+        about = f"`riverlog serve --brokers {count}`, whose supervisor counts as theirs"
+        super().__init__(SHARED, about, directory, count)
 
     def launch(self) -> None:
-        command = [str(Path(sys.executable).with_name("riverlog")), "serve", "--brokers", str(COUNT)]
-        command += ["--data-dir", str(self.root / "data")]
+        command = [str(Path(sys.executable).with_name("riverlog")), "serve"]
+        command += ["--brokers", str(len(self.ports)), "--data-dir", str(self.root / "data")]
         command += ["--listen", "127.0.0.1:0", "--log-level", "warning"]
         for key, value in SETTINGS.items():
             command += ["--set", f"{key}={value}"]
