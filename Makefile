@@ -37,8 +37,8 @@ format: ## rewrite the sources in the project's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: ## measure this machine and Riverlog on it
-	@scripts/setup java
+bench: ## measure this machine and Riverlog on it, beside Spark's connector where Maven Central can be reached
+	@scripts/setup java mvn
 	@$(BIN)/python -m benchmarks
 
 COMPARE ?=

@@ -46,6 +46,6 @@ def session(jars: str | None) -> Iterator[SparkSession]:
 
 
 def connector_jars() -> str | None:
-    """Of Spark's own connector; None where they cannot be had."""
-    found = subprocess.run([str(_CONNECTOR)], capture_output=True, text=True, check=False)
+    """Of Spark's own connector; None where they cannot be had, which the script says on stderr."""
+    found = subprocess.run([str(_CONNECTOR)], stdout=subprocess.PIPE, text=True, check=False)
     return found.stdout.strip() if found.returncode == 0 else None
