@@ -101,7 +101,14 @@ class Running:
         self.process.communicate()
 
     def terminate(self) -> Outcome:
-        self.process.send_signal(signal.SIGTERM)
+        return self._ended_by(signal.SIGTERM)
+
+    def interrupt(self) -> Outcome:
+        """As Ctrl-C does."""
+        return self._ended_by(signal.SIGINT)
+
+    def _ended_by(self, number: signal.Signals) -> Outcome:
+        self.process.send_signal(number)
         stdout, stderr = self.process.communicate(timeout=PATIENCE_S)
         return Outcome(self.process.returncode, stdout, stderr)
 

@@ -255,8 +255,10 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
         assert sorted(wait_for_values(at, "whispered", 4, runner)) == ["a!", "a!", "b!", "c!"]
         metrics = (directory / "storage" / "_riverlog" / "metrics.prom").read_text()
         assert any("riverlog.spark.worker_daemon" in command for command in runner.commands())
-        ended = runner.terminate()
+        ended = runner.interrupt()
     assert ended.code == 0, ended.stderr
+    assert "stopped after the current batch" in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert "counts is only triggered, every 60 s: a materialized view is made anew" in ended.stderr
     assert "total is only triggered, every 60 s: it is defined in SQL" in ended.stderr
     assert "marked is only triggered" not in ended.stderr

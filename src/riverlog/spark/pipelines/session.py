@@ -10,8 +10,10 @@ The imports that need Spark are made inside: PySpark looks at the environment wh
 
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -144,7 +146,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path | No
     conf.setAll([*settings.items(), *_SERVER.items(), ("spark.plugins", plugins)])
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-    with _printing_to(log):
+    with _printing_to(log), _keeping_interrupts():
         try:
             context = SparkContext(conf=conf)
             SparkSession(context)
@@ -192,6 +194,19 @@ def _printing_to(log: Path | None) -> Iterator[None]:
             os.dup2(original, number)
             os.close(original)
         os.close(target)
+
+
+@contextmanager
+def _keeping_interrupts() -> Iterator[None]:
+    """A SparkContext lets Ctrl-C cancel all jobs, in the middle of a batch; the command decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _quiet() -> None:
