@@ -111,6 +111,10 @@ class SimulatedDisk:
         """What is in a file, for whoever looks from outside: no operation is counted and none fails."""
         return self._inode(path).content
 
+    def peek_if_there(self, path: str) -> bytearray | None:
+        found = self._find(path)
+        return found.content if isinstance(found, Inode) else None
+
     def used_bytes(self) -> int:
         if self._named is None:
             self._named = set(self._files())

@@ -33,6 +33,8 @@ def check_cut(partition: Partition, disk: SimulatedDisk, where: str) -> None:
 def _aborted(partition: Partition, disk: SimulatedDisk) -> list[tuple[int, int]]:
     base = partition.log.state.segments.active.base_offset
     path = names.segment_path(partition.log.directory, base, names.TRANSACTION_INDEX)
-    content = bytes(disk.peek(path)) if disk.exists(path) else b""
-    whole = content[: len(content) // _ABORTED.size * _ABORTED.size]
+    content = disk.peek_if_there(path)
+    if not content:
+        return []
+    whole = bytes(content[: len(content) // _ABORTED.size * _ABORTED.size])
     return [(producer_id, last) for _, producer_id, _, last, _ in _ABORTED.iter_unpack(whole)]

@@ -6,8 +6,9 @@ Each replica is read once: what was found to agree with the ledger is not looked
 from typing import Final
 from uuid import UUID
 
+from riverlog.records.batch import walk
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
-from riverlog.testing.simulation.checks.log_files import LogCursor, batches, segment_bases
+from riverlog.testing.simulation.checks.log_files import LogCursor, segment_bases, segment_path
 from riverlog.testing.simulation.nodes import SimulatedNode
 
 _NOTHING: Final = 0
@@ -80,10 +81,14 @@ class Holding:
         directory, disk = self.directory(), self._node.disk
         if directory is None:
             return _NOTHING
-        last = _NOTHING
-        for header, _ in batches(disk, directory):
-            last = header.next_offset
-        return max([last, *segment_bases(disk, directory)[-1:]])
+        bases = segment_bases(disk, directory)
+        for base in reversed(bases):
+            last = _NOTHING
+            for _, header in walk(disk.peek(segment_path(directory, base))):
+                last = header.next_offset
+            if last:
+                return max(last, bases[-1])
+        return bases[-1] if bases else _NOTHING
 
 
 class Holdings:
