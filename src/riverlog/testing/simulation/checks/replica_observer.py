@@ -180,7 +180,7 @@ class ReplicaObserver(NodeObserver):
                 self._commit(view, view.bounds, epoch)
             return
         until = _end_before(ledger, epoch)
-        held = min(view.holding.look(until), view.bounds.log_end)
+        held = min(view.holding.look(until), view.written)
         if held < until:
             what = f"{me} is elected for epoch {epoch}, has what is committed up to {held}, not to {until}"
             raise Violation("I1", f"{ledger}: {what}")
