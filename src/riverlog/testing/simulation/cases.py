@@ -193,8 +193,14 @@ def _with_failovers(case: Case, plan: ReplicaPlan) -> Case:
     chance = random.Random(f"failovers {case.seed}")
     plan = failover_cases.draw_plan(chance, plan)
     clients = failover_cases.draw_clients(chance)
+    about = failover_cases.about(case.seed)
+    if about is failover_cases.About.GROUPS:
+        plan, clients = failover_cases.about_groups(plan, clients)
     chaos_s = round(chance.uniform(*failover_cases.CHAOS_S), 1)
     hosts = [each["name"] for each in clients]
+    drawn = failover_cases.draw_faults(chance, plan.nodes, chaos_s, hosts)
+    if about is failover_cases.About.STORE:
+        drawn += failover_cases.draw_store_faults(chance, plan.nodes, chaos_s)
     return replace(
         case,
         chaos_s=chaos_s,
@@ -203,7 +209,7 @@ def _with_failovers(case: Case, plan: ReplicaPlan) -> Case:
         store_answer_s=plan.store_answer_s,
         topic_settings=plan.topic_settings,
         clients=clients,
-        faults=failover_cases.draw_faults(chance, plan.nodes, chaos_s, hosts),
+        faults=sorted(drawn, key=lambda each: each["at_s"]),
         operations_min=failover_cases.OPERATIONS_MIN,
     )
 

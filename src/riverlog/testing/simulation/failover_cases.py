@@ -7,6 +7,7 @@ seeds here, and hardly ever with the other profiles.
 """
 
 import random
+from enum import Enum
 from typing import Any, Final
 
 from riverlog.testing.simulation.replica_cases import ReplicaPlan
@@ -24,6 +25,28 @@ KINDS: Final = (
 )
 _LONG: Final = frozenset({"stale_reads", "slow_store", "late_watches", "slow_link", "slow_disk"})
 """These take no leader away; they are there while others do."""
+
+
+class About(Enum):
+    """What a seed has more of than the others."""
+
+    NOTHING = "nothing"
+    GROUPS = (
+        "nothing is lost by unclean elections, and members of groups look where to go on before they commit"
+    )
+    STORE = "the store is slow and loses answers most of the time"
+
+
+def about(seed: int) -> About:
+    return (About.NOTHING, About.GROUPS, About.NOTHING, About.STORE)[seed % 4]
+
+
+def about_groups(
+    plan: ReplicaPlan, clients: list[dict[str, Any]]
+) -> tuple[ReplicaPlan, list[dict[str, Any]]]:
+    settings = {**plan.settings, "unclean.leader.election.enable": "false"}
+    looking = [{**each, "looks_first": True} if each["kind"] == "classic" else each for each in clients]
+    return plan._replace(settings=settings), looking
 
 
 def draw_plan(chance: random.Random, plan: ReplicaPlan) -> ReplicaPlan:
@@ -94,3 +117,19 @@ def draw_faults(chance: random.Random, nodes: int, chaos_s: float, hosts: list[s
             faults[-1]["hosts"] = [f"broker{chance.randrange(nodes)}"]
         at_s += chance.uniform(*_GAPS_S)
     return faults
+
+
+def draw_store_faults(chance: random.Random, nodes: int, chaos_s: float) -> list[dict[str, Any]]:
+    """A store that is slow, tells of changes late, and leaves some writes that it carries out unanswered."""
+    faults: list[dict[str, Any]] = []
+    at_s = 0.0
+    while at_s < chaos_s - 1:
+        for_s = round(chance.uniform(1, 3), 3)
+        delay_s = round(chance.uniform(0.05, 0.3), 3)
+        slow = {"at_s": round(at_s, 3), "for_s": for_s, "delay_s": delay_s}
+        faults += [{"fault": "slow_store", **slow}, {"fault": "late_watches", **slow}]
+        for _ in range(3):
+            lost_s = round(chance.uniform(at_s, min(at_s + for_s, chaos_s)), 3)
+            faults.append({"at_s": lost_s, "fault": "lost_answers", "count": 1})
+        at_s += for_s
+    return [{**each, "node": chance.randrange(nodes)} for each in faults]

@@ -395,6 +395,7 @@ class Run:
                     pause_s=pause_s,
                 )
                 member.log_life = self._power_cuts
+                member.looks_first = plan.get("looks_first", False)
                 return member
             case other:
                 raise faults.ScheduleError(f"unknown kind of client {other!r}")

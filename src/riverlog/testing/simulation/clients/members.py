@@ -52,6 +52,8 @@ class Member(Committing):
         self._ownership = ownership
         self._pause_s = pause_s
         self._member_id = ""
+        self.looks_first = False
+        """Whether it asks where to go on before it commits anything, as consumers do."""
         self._is_found = False
         self.log_life = 0
         """Counts the power cuts, which may take generations back."""
@@ -185,6 +187,9 @@ class ClassicMember(Member):
         self._enter(life, self._generation)
         self._ownership.assigned(self.group, life, self._generation, self._member_id, self._owned)
         self.done("synced", generation=self._generation, owned=self._owned)
+        if self.looks_first:
+            for index in self._owned:
+                await self.check_committed(index)
 
     def _shared_out(self, joined: Any) -> list[SyncGroupRequestAssignment]:
         ids = sorted(each.member_id for each in joined.members)
