@@ -6,6 +6,7 @@ Each function returns violations as text. `test_crash` and `test_recovery` deman
 
 import contextlib
 from collections.abc import Callable
+from itertools import count
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
@@ -32,7 +33,11 @@ TOPIC_ID = UUID(int=7)
 
 
 def open_directory(
-    disk: SimulatedDisk, clock: ManualClock | None = None, *, config: LogConfig = CONFIG
+    disk: SimulatedDisk,
+    clock: ManualClock | None = None,
+    *,
+    config: LogConfig = CONFIG,
+    boot_id: str = "",
 ) -> LogDirectory:
     return LogDirectory.open(
         "/data",
@@ -42,6 +47,7 @@ def open_directory(
         cluster_id="cluster",
         new_uuid=lambda: UUID(int=1),
         config_for=lambda topic: config,
+        boot_id=boot_id,
     )
 
 
@@ -94,6 +100,35 @@ class Life:
             self.acknowledged = log.flushed_offset
             if number % 3 == 2:
                 directory.begin_checkpoint()()
+
+    def run_with_closings(self, disk: SimulatedDisk, rounds: int = 10) -> None:
+        """The log is closed whenever nobody uses it, and opened again; the directory stays open. Written is
+        acknowledged, and in half of the rounds more is written while the log is being saved."""
+        directory = open_directory(disk, boot_id="boot")
+        directory.environment.request_sync = lambda log: None  # One sync at a time, as with a flusher.
+        directory.create(PARTITION, TOPIC_ID)
+        numbers = count()
+        for number in range(rounds):
+            log = directory.get(PARTITION, TOPIC_ID)
+            assert log is not None
+            self._round(log, next(numbers))
+            log.state.commit_all()
+            self.acknowledged = log.log_end_offset
+            task = log.sync.begin_save()
+            if number % 2:
+                self._round(log, next(numbers))
+                self.acknowledged = log.log_end_offset
+            if task is not None:
+                task.run()
+                log.sync.finish(task)
+            assert log.sync.is_saved_by(task) == (number % 2 == 0)
+            if log.sync.is_saved_by(task):
+                directory.close_saved(log)
+                write = directory.begin_leaving([PARTITION])
+                if number % 4 == 2:  # Somebody opens it before that is written down.
+                    directory.get(PARTITION, TOPIC_ID)
+                write()
+                directory.finish_leaving()
 
     def _round(self, log: Log, number: int) -> None:
         self._send(log, b"plain-%d" % number * 5)
@@ -154,6 +189,10 @@ def overlapping_life(life: Life, disk: SimulatedDisk) -> None:
     life.run_with_syncs_in_progress(disk)
 
 
+def closing_life(life: Life, disk: SimulatedDisk) -> None:
+    life.run_with_closings(disk)
+
+
 def changes_in(live: Callable[[Life, SimulatedDisk], None]) -> int:
     disk = SimulatedDisk()
     live(Life(), disk)
@@ -167,15 +206,21 @@ def power_cut_faults(
     return _faults_after(power_off_after, lambda disk: disk.crash(seed), live)
 
 
-def kill_faults(power_off_after: int) -> list[str]:
+def kill_faults(
+    power_off_after: int,
+    live: Callable[[Life, SimulatedDisk], None] = written_life,
+    *,
+    boot_id: str = "",
+) -> list[str]:
     """End the process after so many changes; acknowledged is what was written."""
-    return _faults_after(power_off_after, lambda disk: disk.kill(), written_life)
+    return _faults_after(power_off_after, lambda disk: disk.kill(), live, boot_id)
 
 
 def _faults_after(
     power_off_after: int,
     end: Callable[[SimulatedDisk], None],
     live: Callable[[Life, SimulatedDisk], None],
+    boot_id: str = "",
 ) -> list[str]:
     disk, life = SimulatedDisk(), Life()
     disk.power_off_after = power_off_after
@@ -183,7 +228,7 @@ def _faults_after(
         live(life, disk)
     end(disk)
     try:
-        directory = open_directory(disk)
+        directory = open_directory(disk, boot_id=boot_id)
         directory.create(PARTITION, TOPIC_ID)
         log = directory.get(PARTITION, TOPIC_ID)
         assert log is not None

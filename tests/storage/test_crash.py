@@ -10,6 +10,7 @@ from tests.storage.logs import append, batch, open_log, values
 from tests.storage.scenarios import (
     Life,
     changes_in,
+    closing_life,
     kill_faults,
     overlapping_life,
     power_cut_faults,
@@ -36,6 +37,13 @@ def test_a_power_cut_after_any_change_loses_nothing_acknowledged(
 def test_a_kill_after_any_change_loses_nothing_written() -> None:
     for power_off_after in range(1, changes_in(written_life) + 1):
         assert kill_faults(power_off_after) == [], f"kill_faults({power_off_after})"
+
+
+def test_a_kill_loses_nothing_of_a_log_that_is_closed_and_opened_again_and_again() -> None:
+    """Neither where it is recovered at the next start nor where it is known to need none."""
+    for power_off_after in range(1, changes_in(closing_life) + 1):
+        faults = kill_faults(power_off_after, closing_life, boot_id="boot")
+        assert faults == [], f"kill_faults({power_off_after}, closing_life, boot_id='boot')"
 
 
 def test_what_is_written_and_rolled_during_a_sync_is_left_to_the_next_sync() -> None:

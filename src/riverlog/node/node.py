@@ -58,6 +58,7 @@ from riverlog.node.serving import MakeDoor, Serving
 from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.surroundings import Surroundings
 from riverlog.replication.following.following import Following
+from riverlog.replication.idle_logs import IdleLogs
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.unclaimed_logs import set_strays_aside
@@ -168,6 +169,7 @@ class Node:
         await self._coordinators.run_what_is_due()
         await self._directories.run_what_is_due()
         await self._cleaner.clean_what_is_due()
+        await self._idle_logs.close_some()
 
     async def start(self) -> None:
         """Raises `RiverlogError`, or `OSError` when an address cannot be bound."""
@@ -225,6 +227,7 @@ class Node:
         self._stack.push_async_callback(coordinators.close)
         if not given.is_alone:
             self._start_leading(store, replicas)
+        self._idle_logs = IdleLogs(replicas, directories, flusher, self.config.open_logs_max, self.metrics)
         moves = self._resume_moves(replicas, flusher)
         await self._serve(store, replicas, directories, coordinators, producer_ids, moves)
         coordinators.start(has_open_transactions, was_switched_off=was_switched_off)
@@ -385,7 +388,7 @@ class Node:
     def _start_duties(self, directories: DataDirectories) -> None:
         duties = Duties()
         self._stack.push_async_callback(duties.stop)
-        for duty in own_duties(self._given, self.serving, directories, self.controller):
+        for duty in own_duties(self._given, self.serving, directories, self._idle_logs, self.controller):
             duties.start(duty)
 
     def _start_cleaner(self, directories: DataDirectories) -> None:

@@ -7,6 +7,8 @@ from riverlog.controller.controller import Controller
 from riverlog.node.duties import Duty
 from riverlog.node.serving import Serving
 from riverlog.node.surroundings import Surroundings
+from riverlog.replication.idle_logs import INTERVAL_MS as IDLE_LOGS_MS
+from riverlog.replication.idle_logs import IdleLogs
 from riverlog.storage.directory.data_directories import DataDirectories
 
 _REMOVAL_MS: Final = 5_000
@@ -15,7 +17,11 @@ _PRODUCER_EXPIRY_MIN_MS: Final = 1_000
 
 
 def own_duties(
-    given: Surroundings, serving: Serving, directories: DataDirectories, controller: Controller
+    given: Surroundings,
+    serving: Serving,
+    directories: DataDirectories,
+    idle_logs: IdleLogs,
+    controller: Controller,
 ) -> Iterator[Duty]:
     config = given.config
     yield Duty("closing idle connections", serving.idle_scan_ms, serving.connections.close_idle)
@@ -25,6 +31,7 @@ def own_duties(
         directories.apply_retention,
         config.initial_task_delay_ms,
     )
+    yield Duty("closing idle logs", IDLE_LOGS_MS, idle_logs.close_some)
     yield Duty("removing deleted files", _REMOVAL_MS, directories.remove_deleted)
     yield Duty("checkpoints", config.high_watermark_checkpoint_interval_ms, directories.write_checkpoints)
     yield Duty(

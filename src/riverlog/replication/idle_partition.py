@@ -51,6 +51,10 @@ class IdleReaders:
         self.round += 1
         return self._waiting.pop(topic_partition, None)
 
+    def put(self, topic_partition: TopicPartition, readers: WaitingReaders) -> None:
+        """Who waits for a partition whose log is closed now."""
+        self._waiting[topic_partition] = readers
+
     def disturb(self, topic_partition: TopicPartition) -> None:
         """The partition has changed hands or gone: look again."""
         if (readers := self._waiting.get(topic_partition)) is not None:

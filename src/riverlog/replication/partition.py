@@ -22,7 +22,7 @@ from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.isr import IsrChange, IsrRules
 from riverlog.replication.led_replicas import LedReplicas
-from riverlog.replication.roles import Leader, Offline, Role, RoleHolder
+from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
 from riverlog.replication.shared_sync import SharedSync
 from riverlog.replication.standing import Standing
 from riverlog.replication.tenure import Asker, Tenure
@@ -124,6 +124,24 @@ class Partition(RoleHolder):
     @property
     def in_sync(self) -> InSyncReplicas:
         return self.led.in_sync
+
+    def retire(self) -> WaitingReaders:
+        """Its log is closed, and another object takes over those who wait for records. Who still holds this
+        one is told that it leads nothing, and so asks the `ReplicaSet` again."""
+        assert self.is_at_rest
+        self._role = Follower(self._role.epoch, None)
+        self._note_short_way()
+        return self._readers
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether its log can be closed: all of it is committed without another replica, and nobody but
+        readers at its end waits for anything."""
+        log = self.log
+        is_alone = isinstance(self._role, Leader) and self.led.in_sync.is_sole
+        is_waited_for = self._syncing.is_under_way or self._producers or self._end_readers or self._watchers
+        is_committed = log.high_watermark == log.log_end_offset
+        return is_alone and is_committed and not is_waited_for and not self._is_unwritable
 
     def take_role(self, role: Role, in_sync: InSyncReplicas | None = None) -> None:
         """Waiting readers look again; producers that wait for an acknowledgement of another leader are told.

@@ -153,6 +153,15 @@ class ReplicaSet:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.find(topic, index)
 
+    def is_open(self, partition: Partition) -> bool:
+        """Whether it is still what requests are given."""
+        return self._partitions.get(partition.topic_partition) is partition
+
+    def let_go(self, partition: Partition) -> None:
+        """Its log is about to be closed; it must be at rest. Those who wait for records go on waiting."""
+        del self._partitions[partition.topic_partition]
+        self._idle.put(partition.topic_partition, partition.retire())
+
     def close(self) -> None:
         """Lead nothing any more: from here on nothing is appended, and the logs can be saved and closed.
 

@@ -20,6 +20,10 @@ class SharedSync:
         self._log: Log | None = None
         """The one that is being synced."""
 
+    @property
+    def is_under_way(self) -> bool:
+        return self._log is not None
+
     def to_end_of(self, log: Log) -> None:
         """Ask for the next sync, unless there is one under way."""
         if self._log is None:

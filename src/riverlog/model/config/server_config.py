@@ -80,6 +80,8 @@ class ServerConfig:
     """Where the brokers of this host share their metadata; None: this one has its own."""
     open_files_max: int | None = None
     """Segment and index files kept open at once; None takes a share of the process's limit."""
+    open_logs_max: int = 5_000
+    """Beyond it logs that are at rest are closed."""
     retention_check_interval_ms: int = 5 * 60 * 1000
     flush_scheduler_interval_ms: int | None = None
     """How often logs are looked at for a due flush.ms; None means never, as nothing is due."""
@@ -144,6 +146,7 @@ PLAIN_FIELDS: Mapping[str, str] = {
     "fetch_bytes_max": "fetch.max.bytes",
     "fetch_session_slots": "max.incremental.fetch.session.cache.slots",
     "open_files_max": "riverlog.open.files.max",
+    "open_logs_max": "riverlog.open.logs.max",
     "replica_selector": "replica.selector.class",
     "replica_lag_max_ms": "replica.lag.time.max.ms",
     "replica_lag_messages_max": "riverlog.replica.lag.max.messages",

@@ -343,6 +343,23 @@ class DataDirectories:
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         return next((each for each in self._directories if topic_partition in each), None)
 
+    @property
+    def open_count(self) -> int:
+        """How many logs are open."""
+        return sum(each.open_count for each in self._directories)
+
+    def close_saved(self, log: Log) -> None:
+        """Close a log that is open, and of which all is on disk."""
+        directory = self.directory_of(log.topic_partition)
+        assert directory is not None
+        directory.close_saved(log)
+
+    async def note_closed(self, partitions: Collection[TopicPartition]) -> None:
+        """These were closed so, and unless they are opened again need no recovery after a crash."""
+        for directory in self.online:
+            await self.in_thread(directory.begin_leaving(each for each in partitions if each in directory))
+            directory.finish_leaving()
+
     def _run_blocking(self, work: Callable[[], None]) -> None:
         self._loop.run_in_executor(self._thread, work)
 

@@ -10,7 +10,7 @@ the functions that the methods named `begin_` return. Not here: which partitions
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -252,13 +252,29 @@ class LogDirectory:
         finally:
             self._close(name, log)
 
-    def _close(self, name: str, log: Log) -> None:
+    def close_saved(self, log: Log) -> None:
+        """Close a log that is open, and of which all is on disk (`LogSync.is_saved_by`)."""
+        name = str(log.topic_partition)
+        assert self._logs[name] is log
+        del self._logs[name]
+        self._close(name, log, is_saved=True)
+
+    def begin_leaving(self, partitions: Iterable[TopicPartition]) -> Callable[[], None]:
+        """These were closed so: the result writes that down, and blocks; `finish_leaving` follows it. Those
+        that are still closed then are not recovered after a crash."""
+        self._opened.begin_leaving([name for each in partitions if (name := str(each)) not in self._logs])
+        return self.begin_checkpoint()
+
+    def finish_leaving(self) -> None:
+        self._opened.finish_leaving()
+
+    def _close(self, name: str, log: Log, *, is_saved: bool = False) -> None:
         """Close a log of which nothing is left to be synced; what is known of it stays."""
         self._checkpoints.note(name, log)
         self._closed.note(name, facts_of(log))
         self.on_changed()
         try:
-            log.close()
+            log.close(clean=not is_saved)
         finally:
             log.close(clean=False)  # Where it could not be saved its files are let go all the same.
 

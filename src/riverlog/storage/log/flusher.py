@@ -7,6 +7,7 @@ them. The flushed offset moves only after a success. A sync that fails ends its 
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
@@ -20,6 +21,13 @@ class _Waiting:
     waiters: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list)
     is_running: bool = False
     is_asked_again: bool = False
+
+
+class Saving(NamedTuple):
+    task: SyncTask | None
+    """None where there was nothing to be saved."""
+    done: "asyncio.Future[None]"
+    """Fails as a sync does."""
 
 
 class Flusher:
@@ -52,6 +60,20 @@ class Flusher:
         else:
             self._start(log, waiting)
 
+    def save(self, log: LogSync) -> Saving | None:
+        """As `LogSync.save`, off the event loop, of a log that may be used meanwhile. None while a sync of it
+        is in progress: two at once would each leave to the other what only one of them has written."""
+        if log in self._waiting:
+            return None
+        done: asyncio.Future[None] = self._loop.create_future()
+        task = log.begin_save()
+        if task is None:
+            done.set_result(None)
+        else:
+            waiting = self._waiting[log] = _Waiting([(task.end_offset, done)])
+            self._run(log, waiting, task)
+        return Saving(task, done)
+
     async def drain(self) -> None:
         """Wait until no sync is in progress; one may begin between the end of another and this one's turn."""
         while not self._idle.is_set():
@@ -66,6 +88,9 @@ class Flusher:
             self._fail(waiting, error)
             self._note_idle()
             return
+        self._run(log, waiting, task)
+
+    def _run(self, log: LogSync, waiting: _Waiting, task: SyncTask) -> None:
         waiting.is_running = True
         self._idle.clear()
         running = self._loop.run_in_executor(self._executor, task.run)

@@ -145,6 +145,7 @@ class Log:
             return OffsetOutOfRange(state.log_start_offset, state.log_end_offset)
         if offset >= end_offset:
             return LogRead(None, end_offset)
+        state.is_read = True
         try:
             return state.segments.read(
                 offset,

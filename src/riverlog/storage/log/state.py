@@ -30,6 +30,8 @@ class LogState:
     """How far compaction has come."""
     generation: int = 0
     """Changes when the end of the log is cut off."""
+    is_read: bool = False
+    """Somebody has read records since this was last looked at."""
     on_start_moved: Callable[[], None] | None = None
     """Called in the middle of a change: it may only note that there was one."""
 

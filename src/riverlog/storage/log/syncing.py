@@ -224,18 +224,34 @@ class LogSync:
     def save(self, *, parent_is_synced: bool = False) -> None:
         """Write and sync everything. Blocks; the log must have no other user. `parent_is_synced`: the caller
         syncs the directory in which the log's own is, for many at once."""
-        state = self.state
-        if not self._has_changed():
+        task = self.begin_save()
+        if task is None:
             return
-        self.write_state()
-        task = self.begin()
-        task.files.extend(state.segments.active.open_indexes())
-        task.files.append(self._environment.files.disk.open(state.snapshots.path(state.log_end_offset)))
-        task.directories = task.directories or [state.directory]
         if parent_is_synced:
-            task.directories = [state.directory]
+            task.directories = [self.state.directory]
         task.run()
         self.finish(task)
+
+    def begin_save(self) -> SyncTask | None:
+        """As `save`, in steps, of a log that goes on being used: writes, and the result has it synced. None
+        where nothing is to be saved."""
+        if not self._has_changed():
+            return None
+        self.write_state()
+        task = self.begin()
+        task.files.extend(self.state.segments.active.open_indexes())
+        task.files.append(self._environment.files.disk.open(self.state.snapshots.path(task.end_offset)))
+        task.directories = task.directories or [self.state.directory]
+        return task
+
+    def is_saved_by(self, task: SyncTask | None) -> bool:
+        """Whether nothing has changed since `begin_save` and what it wanted is on disk, as far as `finish`
+        was told: then the log can be closed as it is."""
+        if task is None:
+            return not self._has_changed()
+        state = self.state
+        is_unchanged = (task.end_offset, task.generation) == (state.log_end_offset, state.generation)
+        return task.is_done and is_unchanged and not self.unsynced and not state.epochs.is_dirty
 
     def _has_changed(self) -> bool:
         return self.is_touched or self.state.epochs.is_dirty or not self._directory_is_durable

@@ -25,6 +25,11 @@ class ProducerGuards:
         """Questions under way."""
         return sum(guard.askers for guard in self._guards.values())
 
+    @property
+    def holds_anything(self) -> bool:
+        """Which would be lost if the log were closed."""
+        return bool(self._guards or self._coordinator_epochs)
+
     def begin_question(self, producer_id: int) -> VerificationGuard:
         """Before it is asked. Those who ask at the same time share a guard."""
         guard = self._guards.get(producer_id)
