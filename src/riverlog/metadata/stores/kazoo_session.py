@@ -4,16 +4,18 @@ One `KazooSession` is one session with a ZooKeeper ensemble, from the first conn
 no second one. kazoo runs threads of its own: what they say comes to the event loop in the order in which the
 server said it, so that a change is heard of before the answer to whoever made it. Paths are ZooKeeper's own.
 
-Two things kazoo lacks are added here (see `docs/adr/0017-zookeeper-by-kazoo.md`): a persistent recursive
-watch (ZooKeeper 3.6), which is one more request and a look at every watch event, and the time-out that the
-server agreed to.
+Three things kazoo lacks are added here (see `docs/adr/0017-zookeeper-by-kazoo.md`): a persistent recursive
+watch (ZooKeeper 3.6), which is one more request and a look at every watch event; many reads in one request
+(3.6, `multi_read`); and the time-out that the server agreed to.
 """
 
 import asyncio
 import logging
 import struct
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple
 
 from kazoo import exceptions
@@ -22,6 +24,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Watch, write_string
 
 from riverlog.metadata.layout import parent
+from riverlog.metadata.multi_read import Answer, MultiRead, Question, Refused
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -59,6 +62,8 @@ _NOT_ANSWERED: Final = (
 )
 _ANY_VERSION: Final = -1
 _PERSISTENT_RECURSIVE: Final = 1
+_QUESTIONS_MAX: Final = 500
+"""In one request, of those that are asked at the same time."""
 _READ_SHARE: Final = 2 / 3
 """Of the session's time-out, which kazoo waits for an answer."""
 
@@ -70,6 +75,9 @@ class NotAnsweredError(StoreError):
 class Node(NamedTuple):
     content: Versioned
     child_count: int
+
+
+_Asked = tuple[Sequence[Question], "asyncio.Future[list[Answer]]"]
 
 
 class KazooSession:
@@ -87,6 +95,7 @@ class KazooSession:
         self._loop = asyncio.get_running_loop()
         self._on_state, self._on_change = on_state, on_change
         self._pending: set[asyncio.Future[Any]] = set()
+        self._to_ask: list[_Asked] = []
         self._is_stopped = False
         logger = logging.getLogger("riverlog.kazoo")
         logger.setLevel(logging.CRITICAL)  # Whoever holds this says what is worth saying.
@@ -123,28 +132,21 @@ class KazooSession:
     async def watch_all(self, path: str) -> None:
         """Hear of every change at or below a path, until the connection is lost."""
 
-        def start() -> Any:
-            result = self._client.handler.async_result()
-            self._client._call(_AddWatch(path), result)
-            return result
+        await self._ask(lambda: self._call_server(_AddWatch(path)))
 
-        await self._ask(start)
+    async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        answers = await self._ask_together([Question(path) for path in paths])
+        return [None if answer is None else self._node(answer) for answer in answers]
 
-    async def read(self, path: str) -> Node | None:
-        try:
-            data, stat = await self._ask(lambda: self._client.get_async(path))
-        except NoNodeError:
-            return None
-        owner = stat.ephemeralOwner
+    def _node(self, answer: Any) -> Node:
+        data, version, created, changed, owner, child_count = answer
         is_mine = owner != 0 and owner == self._client._session_id
-        content = Versioned(data or b"", stat.version, stat.czxid, stat.mzxid, is_mine)
-        return Node(content, stat.numChildren)
+        return Node(Versioned(data, version, created, changed, is_mine), child_count)
 
-    async def children(self, path: str) -> list[str]:
-        try:
-            return sorted(await self._ask(lambda: self._client.get_children_async(path)))
-        except NoNodeError:
-            return []
+    async def children(self, paths: Sequence[str]) -> list[list[str]]:
+        """The names below each of these nodes, none where it is not there."""
+        answers = await self._ask_together([Question(path, for_children=True) for path in paths])
+        return [sorted(answer or ()) for answer in answers]
 
     async def sync(self, path: str) -> None:
         await self._ask(lambda: self._client.sync_async(path))
@@ -208,17 +210,46 @@ class KazooSession:
         if not self._is_stopped:
             callback(argument)
 
+    async def _ask_together(self, questions: Sequence[Question]) -> list[Any]:
+        """What is asked in the same turn of the event loop goes to the server in one request. None for a node
+        that is not there."""
+        asked: asyncio.Future[list[Answer]] = self._loop.create_future()
+        self._to_ask.append((questions, asked))
+        if len(self._to_ask) == 1:
+            self._loop.call_soon(self._send_questions)
+        answers = await asked
+        return [_answer_to(*each) for each in zip(questions, answers, strict=True)]
+
+    def _send_questions(self) -> None:
+        to_ask, self._to_ask = deque(self._to_ask), []
+        while to_ask:
+            together = [to_ask.popleft()]
+            room = _QUESTIONS_MAX - len(together[0][0])
+            while to_ask and len(to_ask[0][0]) <= room:
+                together.append(to_ask.popleft())
+                room -= len(together[-1][0])
+            request = MultiRead([question for questions, _ in together for question in questions])
+            sent = self._send(partial(self._call_server, request))
+            sent.add_done_callback(partial(_share, together))
+
+    def _call_server(self, request: object) -> Any:
+        result = self._client.handler.async_result()
+        self._client._call(request, result)
+        return result
+
     async def _ask(self, start: Callable[[], Any]) -> Any:
         """The answer to a request. Raises what the store's port knows, or `NotAnsweredError`."""
-        if self._is_stopped:
-            raise NotAnsweredError("The session with ZooKeeper is over.")
+        return await self._send(start)
+
+    def _send(self, start: Callable[[], Any]) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = self._loop.create_future()
+        if self._is_stopped:
+            future.set_exception(NotAnsweredError("The session with ZooKeeper is over."))
+            return future
         self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
         start().rawlink(lambda result: self._hear_answer(future, result))
-        try:
-            return await future
-        finally:
-            self._pending.discard(future)
+        return future
 
     def _hear_answer(self, future: "asyncio.Future[Any]", result: Any) -> None:
         """From kazoo's thread."""
@@ -260,6 +291,29 @@ class _AddWatch:
 
 _NOT_THE_REASON: Final = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
 """What the operations of a refused multi get that were not refused themselves."""
+
+
+def _share(together: "list[_Asked]", sent: "asyncio.Future[list[Answer]]") -> None:
+    """Among those whose questions were sent together."""
+    error, start = sent.exception(), 0
+    for questions, asked in together:
+        end = start + len(questions)
+        if asked.done():
+            pass  # Nobody waits for it any more.
+        elif error is not None:
+            asked.set_exception(error)
+        else:
+            asked.set_result(sent.result()[start:end])
+        start = end
+
+
+def _answer_to(question: Question, answer: Answer) -> Any:
+    if not isinstance(answer, Refused):
+        return answer
+    error = exceptions.EXCEPTIONS[answer.code]()
+    if isinstance(error, exceptions.NoNodeError):
+        return None
+    raise _translated(error, question.path)
 
 
 def _version(expected: int | None) -> int:

@@ -111,12 +111,19 @@ class ZooKeeperStore:
             )
 
     async def get(self, path: str) -> Versioned | None:
-        node = await self._node(path)
+        (node,) = await self._nodes([path])
         return None if node is None else node.content
 
     async def children(self, path: str) -> list[str]:
-        names = await self._read(lambda session: session.children(self._path(path)))
-        return [name for name in names if self._path(path) != "/" or name != _ITS_OWN]
+        return (await self._children([path]))[0]
+
+    async def _children(self, paths: Sequence[str]) -> list[list[str]]:
+        there = [self._path(path) for path in paths]
+        found = await self._read(lambda session: session.children(there))
+        return [
+            [name for name in names if path != "/" or name != _ITS_OWN]
+            for path, names in zip(there, found, strict=True)
+        ]
 
     async def tree(self, path: str) -> dict[str, Versioned]:
         """Not of one moment: what changes meanwhile is told to those who watch."""
@@ -126,7 +133,7 @@ class ZooKeeperStore:
             parents: list[str] = []
             below: list[str] = []
             for some in _chunks(level):
-                for each, node in zip(some, await asyncio.gather(*map(self._node, some)), strict=True):
+                for each, node in zip(some, await self._nodes(some), strict=True):
                     if node is None:
                         continue
                     found[each] = node.content
@@ -136,7 +143,7 @@ class ZooKeeperStore:
                         parents.append(each)
             level = below
             for some in _chunks(parents):
-                for each, names in zip(some, await asyncio.gather(*map(self.children, some)), strict=True):
+                for each, names in zip(some, await self._children(some), strict=True):
                     level += [f"{each.rstrip('/')}/{name}" for name in names]
         return found
 
@@ -257,7 +264,7 @@ class ZooKeeperStore:
 
     async def _ask_for_life(self) -> None:
         try:
-            await self._ask(lambda session: session.read(self._path("/")))
+            await self._ask(lambda session: session.read([self._path("/")]))
         except (NotAnsweredError, SessionLostError):
             return  # What has become of the session is told by itself.
 
@@ -294,8 +301,9 @@ class ZooKeeperStore:
 
     # Requests.
 
-    async def _node(self, path: str) -> Node | None:
-        return await self._read(lambda session: session.read(self._path(path)))
+    async def _nodes(self, paths: Sequence[str]) -> list[Node | None]:
+        there = [self._path(path) for path in paths]
+        return await self._read(lambda session: session.read(there))
 
     async def _read(self, ask: Callable[[KazooSession], Awaitable[T]]) -> T:
         until_s = self._loop.time() + self._session_timeout_s
