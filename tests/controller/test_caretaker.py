@@ -1,7 +1,7 @@
 """Large topics in pieces, what a controller left half done, and elections that others contradict."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 from riverlog.controller import writes
@@ -12,7 +12,7 @@ from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.model.metadata_store import Create, Set
+from riverlog.model.metadata_store import Create, Operation, Set
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
 
@@ -119,6 +119,34 @@ def test_an_election_that_is_contradicted_is_decided_again() -> None:
             )
             await seen(lambda: parts.follower.image.topics["t"].partitions[index].leader is None)
             assert parts.follower.image.topics["t"].partitions[index].leader_epoch == 10
+
+    run(scenario)
+
+
+def test_many_elections_are_few_writes_and_one_that_is_contradicted_leaves_the_others() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", LARGE)])
+            led = [i for i, p in enumerate(parts.follower.image.topics["t"].partitions) if p.leader == 2]
+            moved = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, 5)
+            multi, sizes = parts.store.multi, list[int]()
+
+            async def counting(operations: Sequence[Operation]) -> None:
+                sizes.append(sum(isinstance(each, Set) for each in operations))
+                await multi(operations)
+
+            parts.store.multi = counting  # type: ignore[method-assign]
+            ensemble.watch_delay_s = 0.05
+            await parts.store.delete(layout.broker(2))
+            path = layout.partition_state("t", led[len(led) // 2])
+            await multi([Set(path, payloads.encode_partition(moved))])
+            await seen(lambda: all(each.leader is None for each in of_two(parts)))
+            epochs = [each.leader_epoch for each in of_two(parts)]
+            assert sorted(epochs) == [1] * (len(led) - 1) + [10]
+            # Those that shared a step with it were written by themselves.
+            assert sizes.count(1) <= 101
+            assert max(sizes) == 100
+            assert sum(size > 1 for size in sizes) <= len(led) // 100 + 1
 
     run(scenario)
 

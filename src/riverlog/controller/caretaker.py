@@ -79,8 +79,8 @@ class Caretaker:
         return refusal
 
     async def write(self, term: Term, states: Sequence[NewState]) -> list[Refusal | None]:
-        """First states in as few writes as possible; others by themselves, because a leader may change its
-        state meanwhile. Returns when the image shows them."""
+        """First states in as few writes as possible; others so that one that its leader changes meanwhile
+        leaves the rest as they are. Returns when the image shows them."""
         if not states:
             return []
         first = [state for state in states if state.expected_version is None]
@@ -89,7 +89,8 @@ class Caretaker:
         if others:
             _logger.info("Changing who leads or is in sync: %d partitions", len(others))
         image = self._follower.image
-        outcomes = await self._writes.write_each(term, [*pieces, *writes.states(others)])
+        outcomes = await self._writes.write_each(term, pieces)
+        outcomes += await self._writes.write_changes(term, [*writes.states(others)])
         for state, outcome in zip(others, outcomes[len(pieces) :], strict=True):
             before = image.partition(state.topic, state.partition)
             if outcome is None and before is not None and state.node.unclean_epoch != before.unclean_epoch:

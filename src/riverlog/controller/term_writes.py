@@ -29,6 +29,7 @@ from riverlog.model.metadata_store import (
 
 _logger = logging.getLogger(__name__)
 _IN_FLIGHT_MAX: Final = 64
+_TOGETHER_MAX: Final = 100
 
 
 class TermWrites:
@@ -62,6 +63,19 @@ class TermWrites:
                 outcomes += [NOT_CONTROLLER] * len(some)
             else:
                 outcomes += await asyncio.gather(*(self.write(term, piece) for piece in some))
+        return outcomes
+
+    async def write_changes(self, term: Term, changes: Sequence[Sequence[Operation]]) -> list[Refusal | None]:
+        """As `write_each`, of small changes each of which expects a version: many in one step, and only
+        where one of them is contradicted each by itself."""
+        together = [changes[at : at + _TOGETHER_MAX] for at in range(0, len(changes), _TOGETHER_MAX)]
+        steps = [[operation for change in some for operation in change] for some in together]
+        outcomes: list[Refusal | None] = []
+        for some, outcome in zip(together, await self.write_each(term, steps), strict=True):
+            if outcome is None or outcome is NOT_CONTROLLER or len(some) == 1:
+                outcomes += [outcome] * len(some)
+            else:
+                outcomes += await self.write_each(term, some)
         return outcomes
 
     async def _contradicted(self, term: Term, error: Exception) -> Refusal:
