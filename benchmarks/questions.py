@@ -5,8 +5,9 @@ has nothing else to do, its longest wait is the longest turn of the broker's eve
 turns are measured in processor time (`loop_turns`). It is also stopped with SIGTERM, killed and started.
 
 `python -m benchmarks.questions 20000` takes another number of partitions than 100,000; with `turns` behind it
-only turns are measured. `python -m benchmarks.questions 2000 kafka HOST:PORT PID` asks an Apache Kafka that
-runs there as that process the same, as far as it bears so many partitions.
+only turns are measured. `python -m benchmarks.questions 10000 kafka` asks an Apache Kafka the same that it
+starts for it, and Riverlog beside it, as far as that one bears so many partitions; `kafka HOST:PORT PID` asks
+one that runs there as that process.
 """
 
 import resource
@@ -21,8 +22,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from benchmarks import load
 from benchmarks.asking import ask
+from benchmarks.compare.brokers import Flavour, Riverlog, kafkas, launch
+from benchmarks.compare.lifecycle import first_ack
+from benchmarks.compare.topics import send_until_taken
 from benchmarks.figures import Aim, Figure, show
 from benchmarks.loop_turns import TurnMeter
 from benchmarks.servers import Server, cpu_s, riverlog
@@ -51,6 +57,8 @@ GROUPS = 10_000
 SETTINGS = {"log_retention_ms": "-1"}  # What is written has an old timestamp.
 TIMES = 5
 _LATEST = -1
+_DESCRIPTORS = 1_000_000
+"""Apache Kafka holds several for each partition, and maps its indexes, of which Linux allows 65,530."""
 _TOPIC_RESOURCE = 2
 
 
@@ -155,7 +163,7 @@ def _write_some(broker: Served, partitions: int) -> None:
     with load.connect(broker.address) as client:
         for number in range(WRITTEN):
             topic, index = topics[number % len(topics)], number // len(topics)
-            load.call(client, load.Frames(topic).produce(1, 100, partition=index))
+            send_until_taken(client, load.Frames(topic).produce(1, 100, partition=index))
 
 
 def _make_groups(broker: Served) -> None:
@@ -176,8 +184,39 @@ def _cpu_of(broker: Server, frames: list[bytes]) -> float:
     return broker.cpu_s - before
 
 
-def kafka(address: Address, partitions: int) -> list[Figure]:
-    """The same questions to an Apache Kafka, which has no partitions yet."""
+def beside_kafka(partitions: int) -> None:
+    """Both on this machine, one after the other."""
+    kafka, *_ = kafkas()
+    with tempfile.TemporaryDirectory() as directory:
+        for flavour in (Riverlog(), kafka):
+            figures = ask_fresh(flavour, Path(directory) / flavour.name, partitions)
+            show(figures, title=f"{flavour.name}, {partitions:,} partitions")
+
+
+def ask_fresh(flavour: Flavour, directory: Path, partitions: int) -> list[Figure]:
+    load.allow_descriptors(_DESCRIPTORS)
+    target = launch(flavour, directory)
+    try:
+        assert target.process is not None
+        first_ack(target)
+        started_s = time.perf_counter()
+        address = Address(target.address, target.process.pid)
+        figures = asked(address, partitions)
+        memory_mb = psutil.Process(target.process.pid).memory_info().rss / 1e6
+        took_s = time.perf_counter() - started_s
+    finally:
+        stopping_s = time.perf_counter()
+        target.stop()
+    return [
+        *figures,
+        Figure("resident memory after all questions", memory_mb, "MB"),
+        Figure("all of it, topics and groups made for it included", took_s, "s"),
+        Figure("SIGTERM after it", time.perf_counter() - stopping_s, "s"),
+    ]
+
+
+def asked(address: Address, partitions: int) -> list[Figure]:
+    """Of a broker that has no partitions yet."""
     _make_topics(address, partitions)
     _write_some(address, partitions)
     _make_groups(address)
@@ -301,11 +340,12 @@ def main() -> None:
     match sys.argv[2:]:
         case ["turns"]:
             show(longest_turns(partitions))
+        case ["kafka"]:
+            beside_kafka(partitions)
         case ["kafka", address, pid]:
             host, _, port = address.rpartition(":")
-            show(
-                kafka(Address((host, int(port)), int(pid)), partitions), title="Apache Kafka on this machine"
-            )
+            figures = asked(Address((host, int(port)), int(pid)), partitions)
+            show(figures, title="Apache Kafka on this machine")
         case _:
             show(run(partitions))
 
