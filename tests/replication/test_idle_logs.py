@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.node.metrics import InMemoryMetrics
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.node.node import Node
 from riverlog.records.builder import build_batch
 from riverlog.storage.directory.data_directories import DataDirectories

@@ -139,7 +139,7 @@ class Partition(RoleHolder):
         readers at its end waits for anything."""
         log = self.log
         is_alone = isinstance(self._role, Leader) and self.led.in_sync.is_sole
-        is_waited_for = self._syncing.is_under_way or self._producers or self._end_readers or self._watchers
+        is_waited_for = self._syncing.is_under_way or self._producers or self._watchers
         is_committed = log.high_watermark == log.log_end_offset
         return is_alone and is_committed and not is_waited_for and not self._is_unwritable
 
