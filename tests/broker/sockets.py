@@ -18,6 +18,7 @@ from riverlog.broker.net.network import AsyncNetwork
 from riverlog.broker.net.receive_memory import ReceiveMemory
 from riverlog.model.metrics import NoMetrics
 from riverlog.model.network import Address
+from tests.waiting import until
 
 _PROBE = b"\0what a test asks to see turns of the loop"
 _ROUNDS = 20
@@ -113,13 +114,6 @@ def frame(body: bytes) -> bytes:
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
     (size,) = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 10))
     return await asyncio.wait_for(reader.readexactly(size), 10)
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
-    """Wait, with a deadline, for what another task or the kernel brings about."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110 - the kernel tells nobody
-            await asyncio.sleep(0.001)
 
 
 def echo(request: bytes) -> Answer:

@@ -8,7 +8,8 @@ import pytest
 
 from riverlog.broker.exchange.context import Answer, HangUp
 from riverlog.broker.net.connection import Later
-from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
+from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 65_531, 65_532, 65_533, 1_048_576, 3_000_000])

@@ -9,7 +9,8 @@ import pytest
 from riverlog.broker.exchange.context import Answer
 from riverlog.broker.net.connection import Later
 from riverlog.broker.net.connections import ConnectionLimits
-from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
+from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 1001])

@@ -12,7 +12,8 @@ import pytest
 
 from riverlog.broker.exchange.context import Answer
 from riverlog.broker.net.connection import Connection, Later
-from tests.broker.sockets import Scripted, frame, read_frame, served, until
+from tests.broker.sockets import Scripted, frame, read_frame, served
+from tests.waiting import until
 
 _REQUESTS = 300
 

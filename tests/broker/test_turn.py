@@ -7,7 +7,8 @@ import pytest
 
 from riverlog.broker.exchange.context import Parts
 from riverlog.broker.exchange.turn import HELD_MAX, LOOK_EVERY, LoopTurn
-from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served, until
+from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
+from tests.waiting import until
 
 CLIENTS = 80
 ROUNDS = 25

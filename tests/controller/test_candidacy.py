@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import Create, Delete, Set, Versioned
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import CLUSTER_ID
+from tests.waiting import until
 
 ONE, TWO = NodeId(1), NodeId(2)
 
@@ -93,13 +94,6 @@ async def candidates(ensemble: SimulatedEnsemble, count: int) -> AsyncIterator[l
     finally:
         for candidate in found:
             await candidate.close()
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, what
-        await asyncio.sleep(0.001)
 
 
 def active(found: list[Candidate]) -> list[Candidate]:

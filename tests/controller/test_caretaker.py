@@ -15,6 +15,7 @@ from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Create, Operation, Set
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
+from tests.waiting import until
 
 LARGE = 1300
 
@@ -96,10 +97,10 @@ def test_a_broker_that_goes_takes_its_leaders_and_brings_them_back_under_the_nex
             data = await parts.store.get(layout.broker(2))
             assert data is not None
             await parts.store.delete(layout.broker(2))
-            await seen(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(None, 1)})
+            await until(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(None, 1)})
             assert {each.isr for each in of_two(parts)} == {(NodeId(2),)}
             await parts.store.create(layout.broker(2), data.data, ephemeral=True)
-            await seen(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(2, 2)})
+            await until(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(2, 2)})
 
     run(scenario)
 
@@ -117,7 +118,7 @@ def test_an_election_that_is_contradicted_is_decided_again() -> None:
             await parts.store.multi(
                 [Set(layout.partition_state("t", index), payloads.encode_partition(state))]
             )
-            await seen(lambda: parts.follower.image.topics["t"].partitions[index].leader is None)
+            await until(lambda: parts.follower.image.topics["t"].partitions[index].leader is None)
             assert parts.follower.image.topics["t"].partitions[index].leader_epoch == 10
 
     run(scenario)
@@ -140,7 +141,7 @@ def test_many_elections_are_few_writes_and_one_that_is_contradicted_leaves_the_o
             await parts.store.delete(layout.broker(2))
             path = layout.partition_state("t", led[len(led) // 2])
             await multi([Set(path, payloads.encode_partition(moved))])
-            await seen(lambda: all(each.leader is None for each in of_two(parts)))
+            await until(lambda: all(each.leader is None for each in of_two(parts)))
             epochs = [each.leader_epoch for each in of_two(parts)]
             assert sorted(epochs) == [1] * (len(led) - 1) + [10]
             # Those that shared a step with it were written by themselves.
@@ -153,13 +154,6 @@ def test_many_elections_are_few_writes_and_one_that_is_contradicted_leaves_the_o
 
 def of_two(parts: Parts) -> list[PartitionImage]:
     return [each for each in parts.follower.image.topics["t"].partitions if each.replicas == (NodeId(2),)]
-
-
-async def seen(condition: Callable[[], bool]) -> None:
-    deadline = asyncio.get_running_loop().time() + 20
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.001)
 
 
 def test_deleted_topics_are_remembered_for_thirty_days() -> None:

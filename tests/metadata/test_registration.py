@@ -16,6 +16,7 @@ from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import registrant
+from tests.waiting import until
 
 WAIT_S = 10.0
 ONE = NodeId(1)
@@ -39,12 +40,6 @@ async def started(store: MetadataStore, me: Registrant, timeout_s: float = 0.05)
     registrar = Registrar(store, follower, me, session_timeout_s=timeout_s, wall_ms=lambda: 0)
     await registrar.start()
     return registrar
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - a condition of several parts
-            await asyncio.sleep(0.001)
 
 
 def test_a_registration_is_kafkas_node_and_ours_with_the_epoch() -> None:

@@ -13,7 +13,8 @@ from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import MetadataStore, SessionState
 from tests.metadata import test_store_conformance as suite
 from tests.metadata.stores import OpenStore, Reopen
-from tests.zookeeper.behind_proxies import open_at, until
+from tests.waiting import until
+from tests.zookeeper.behind_proxies import open_at
 from tests.zookeeper.disturbed import Disturbance, DisturbedStore, until_settled
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import proxies

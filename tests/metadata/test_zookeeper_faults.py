@@ -26,7 +26,8 @@ from riverlog.model.metadata_store import (
     UnreachableError,
 )
 from riverlog.node.stores import open_configured_store
-from tests.zookeeper.behind_proxies import LONG_S, SHORT_S, WAIT_S, open_at, run, states_of, until
+from tests.waiting import until
+from tests.zookeeper.behind_proxies import LONG_S, SHORT_S, WAIT_S, open_at, run, states_of
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import Proxies, proxies
 

@@ -12,8 +12,8 @@ from riverlog.metadata.stores.zookeeper_store import ZooKeeperStore
 from riverlog.model.metadata_store import SessionState, Set, WentBackError
 from tests.cli.running import CommandLine
 from tests.processes import ServedProcess
-from tests.waiting import eventually
-from tests.zookeeper.behind_proxies import SHORT_S, open_at, run, states_of, until
+from tests.waiting import eventually, until
+from tests.zookeeper.behind_proxies import SHORT_S, open_at, run, states_of
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import Proxies
 

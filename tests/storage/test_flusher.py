@@ -19,6 +19,7 @@ from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.syncing import SyncTask
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.logs import PARTITION, ManualClock, append, batch, open_log
+from tests.waiting import until
 
 TOPIC_ID = UUID(int=7)
 
@@ -33,12 +34,6 @@ def open_directory(path: str) -> LogDirectory:
         new_uuid=lambda: UUID(int=1),
         config_for=lambda topic: LogConfig(segment_bytes=700),
     )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - the condition is a thread's doing
-            await asyncio.sleep(0.001)
 
 
 def test_all_who_wait_share_one_sync(monkeypatch: pytest.MonkeyPatch) -> None:

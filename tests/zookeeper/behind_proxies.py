@@ -28,12 +28,6 @@ async def open_at(
     )
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - seen from outside
-            await asyncio.sleep(0.005)
-
-
 Scenario = Callable[[ZooKeeperStore, Proxies, ZooKeeperStore], Awaitable[None]]
 
 

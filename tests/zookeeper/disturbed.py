@@ -23,7 +23,7 @@ from riverlog.model.metadata_store import (
     WatchEvent,
     Watching,
 )
-from tests.zookeeper.behind_proxies import until
+from tests.waiting import until
 from tests.zookeeper.proxies import Proxies, Proxy
 
 T = TypeVar("T")

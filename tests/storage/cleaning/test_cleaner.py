@@ -1,7 +1,6 @@
 """The cleaner of a node: which log comes next, how fast, and what it does about those it cannot clean."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,6 +24,7 @@ from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.cleaning.compaction import CONFIG, close_segment, put
 from tests.storage.logs import ManualClock, read_all
 from tests.storage.scenarios import open_directory
+from tests.waiting import until
 
 QUICK = CleanerConfig(backoff_ms=10)
 
@@ -54,13 +54,6 @@ def table_in(directory: LogDirectory, topic: str, *, keys: int = 5, writes: int 
 
 def hash_of(topic: str) -> int:
     return int.from_bytes(topic.encode())
-
-
-async def eventually(condition: Callable[[], bool], timeout_s: float = 20) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.01)
 
 
 class CountedCleaner(Cleaner):
@@ -104,7 +97,7 @@ def test_every_compacted_log_is_cleaned_and_others_are_left_alone(tmp_path: Path
 
     async def work(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
         assert metrics.value("riverlog_cleaner_dirty_ratio_max") == 1.0
-        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 3)
+        await until(lambda: metrics.value("riverlog_cleaner_passes_total") == 3)
         assert [len(read_all(log)) for log in tables] == [5, 5, 5]
         assert len(read_all(other)) == 60
         assert metrics.value("riverlog_cleaner_dirty_ratio_max") == 0.0
@@ -122,7 +115,7 @@ def test_a_log_that_nobody_opens_after_a_start_is_cleaned_too(tmp_path: Path) ->
     again = directory_at(tmp_path)
 
     async def work(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
+        await until(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
         assert [log.topic_partition.topic for log in again.opened()] == ["table"]
 
     run_with(again, work)
@@ -133,7 +126,7 @@ def test_the_checkpoint_saves_the_next_start_from_cleaning_again(tmp_path: Path)
     table_in(directory, "table")
 
     async def once(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
+        await until(lambda: metrics.value("riverlog_cleaner_passes_total") == 1)
 
     run_with(directory, once)
     again = directory_at(tmp_path)
@@ -160,7 +153,7 @@ def test_a_damaged_log_is_left_as_it_is_and_counted(tmp_path: Path, position: in
     before = {each.name: each.read_bytes() for each in path.parent.glob("*.log")}
 
     async def work(cleaner: Cleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1)
+        await until(lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1)
         assert f"{path} is damaged at byte 0 (offset 0)" in cleaner.set_aside[rotten]
         assert directory.health.damage.count == 1
         assert {each.name: each.read_bytes() for each in path.parent.glob("*.log")} == before
@@ -177,9 +170,9 @@ def test_a_log_that_cannot_be_cleaned_is_tried_once(tmp_path: Path) -> None:
         file.write(b"\xff\xff")
 
     async def work(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1)
+        await until(lambda: metrics.value("riverlog_cleaner_uncleanable_partitions") == 1)
         read, looks = metrics.value("riverlog_cleaner_read_bytes_total"), cleaner.looks
-        await eventually(lambda: cleaner.looks >= looks + 5)
+        await until(lambda: cleaner.looks >= looks + 5)
         assert not cleaner._passes
         assert metrics.value("riverlog_cleaner_read_bytes_total") == read
         assert "CRC" in cleaner.set_aside[rotten]
@@ -193,7 +186,7 @@ def test_closing_calls_off_a_pass_that_would_take_long(tmp_path: Path) -> None:
     log = table_in(directory, "table", keys=3000, writes=3000)
 
     async def work(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: bool(cleaner._passes))
+        await until(lambda: bool(cleaner._passes))
 
     run_with(directory, work, QUICK._replace(bytes_per_second_max=1000.0))
     assert log.state.cleaned_offset < log.log_end_offset, "the pass was waited for"
@@ -239,7 +232,7 @@ def test_waiting_for_the_pace_ends_when_the_cleaner_is_closed(tmp_path: Path) ->
     before_bytes = log.size_bytes
 
     async def work(cleaner: CountedCleaner, metrics: InMemoryMetrics) -> None:
-        await eventually(lambda: any(each.read_bytes for each in cleaner._passes.values()))
+        await until(lambda: any(each.read_bytes for each in cleaner._passes.values()))
 
     run_with(directory, work, QUICK._replace(bytes_per_second_max=1e-3))
     assert log.size_bytes == before_bytes
