@@ -189,3 +189,35 @@ def test_what_is_told_of_logs_is_what_they_hold_whatever_happens(seed: int) -> N
         for _ in range(12):
             model.act()
         model.kill()
+
+
+def test_of_a_log_without_a_record_only_its_place_is_saved() -> None:
+    for seed in range(5):
+        disk = SimulatedDisk()
+        directory = open_directory(disk)
+        for partition in PARTITIONS:
+            directory.create(partition, TOPIC_ID)
+            log = log_of(directory, partition)
+            log.state.assign_leader_epoch(3)
+            log.state.commit_all()
+        append(log_of(directory, PARTITIONS[1]), batch(b"first"), leader_epoch=3)
+        directory.close()
+        disk.crash(seed)
+        directory = open_directory(disk)
+        assert directory.was_clean
+        found = [
+            sorted(each.rpartition(".")[2] for each in disk.list(f"/data/{name}")) for name in PARTITIONS
+        ]
+        assert found[0] == found[2] == found[3] == ["log", "metadata"]
+        assert "snapshot" in found[1]
+        for partition in PARTITIONS:
+            log = log_of(directory, partition)
+            assert log.topic_id == TOPIC_ID
+            assert len(values(log)) == (partition is PARTITIONS[1])
+            log.state.assign_leader_epoch(7)
+            append(log, batch(b"more"), leader_epoch=7)
+        directory.close()
+        disk.crash(seed)
+        directory = open_directory(disk)
+        epochs = [log_of(directory, each).state.epochs.entries for each in PARTITIONS]
+        assert epochs == [((7, 0),), ((3, 0), (7, 1)), ((7, 0),), ((7, 0),)]

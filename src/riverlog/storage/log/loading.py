@@ -36,6 +36,8 @@ class LoadedLog:
     cut_bytes: int
     recovered_from: int
     """Number of the first segment that was rebuilt and is not known to be on disk."""
+    is_new: bool
+    """There was no segment."""
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ class LogLoader:
             log_end_offset=end_offset,
             cleaned_offset=self.to_open.cleaned_offset,
         )
-        return LoadedLog(state, cut_bytes, recovered_from)
+        return LoadedLog(state, cut_bytes, recovered_from, is_new=names.LOG not in found)
 
     def _tidy(self) -> dict[str, set[int]]:
         """Remove what an interrupted deletion or cleaning left; returns base offsets by suffix."""

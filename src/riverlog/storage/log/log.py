@@ -54,7 +54,7 @@ class Log:
         """How much of an unfinished write was found, and is gone."""
         self._environment = environment
         self.state = state = loaded.state
-        self.sync = sync = LogSync(state, environment, to_open, loaded.recovered_from)
+        self.sync = sync = LogSync(state, environment, to_open, loaded.recovered_from, is_new=loaded.is_new)
         self.appending = LogAppending(state, sync, sync.gate, environment.clock)
         self.cutting = LogCutting(state, sync, environment)
         self.replacement = LogReplacement(state, sync, self.cutting, environment)

@@ -91,6 +91,7 @@ class LogSync:
         "_directory_is_durable",
         "_environment",
         "_last_sync_ms",
+        "_was_empty",
         "flushed_offset",
         "gate",
         "is_touched",
@@ -99,13 +100,20 @@ class LogSync:
     )
 
     def __init__(
-        self, state: LogState, environment: LogEnvironment, opened: LogToOpen, recovered_from: int
+        self,
+        state: LogState,
+        environment: LogEnvironment,
+        opened: LogToOpen,
+        recovered_from: int,
+        *,
+        is_new: bool,
     ) -> None:
         """`recovered_from` is the number of the first segment that was rebuilt, if any was."""
         self.state = state
         self._environment = environment
         self.gate = LogGate(state.directory, environment.health)
         end = state.log_end_offset
+        self._was_empty = end == 0 and (is_new or opened.is_clean)
         self.flushed_offset = end if opened.is_clean else min(opened.recovery_point, end)
         self.unsynced = tuple(state.segments)[recovered_from:-1]
         """Closed segments whose indexes and snapshot are not yet known to be on disk."""
@@ -215,7 +223,7 @@ class LogSync:
     def write_state(self) -> None:
         """Write, without syncing it, what a clean shutdown relies on. Blocks; can be repeated."""
         state = self.state
-        if not self._has_changed():
+        if not self._has_changed() or self._is_unwritten():
             return
         state.segments.active.save_indexes()
         if state.snapshots.latest != state.log_end_offset:
@@ -238,10 +246,14 @@ class LogSync:
         if not self._has_changed():
             return None
         self.write_state()
-        task = self.begin()
-        task.files.extend(self.state.segments.active.open_indexes())
-        task.files.append(self._environment.files.disk.open(self.state.snapshots.path(task.end_offset)))
-        task.directories = task.directories or [self.state.directory]
+        state, task = self.state, self.begin()
+        task.directories = task.directories or [state.directory]
+        if self._is_unwritten():
+            state.epochs.is_dirty = state.epochs.is_dirty or task.epochs is not None
+            task.epochs = None
+            return task
+        task.files.extend(state.segments.active.open_indexes())
+        task.files.append(self._environment.files.disk.open(state.snapshots.path(task.end_offset)))
         return task
 
     def is_saved_by(self, task: SyncTask | None) -> bool:
@@ -251,7 +263,15 @@ class LogSync:
             return not self._has_changed()
         state = self.state
         is_unchanged = (task.end_offset, task.generation) == (state.log_end_offset, state.generation)
-        return task.is_done and is_unchanged and not self.unsynced and not state.epochs.is_dirty
+        is_described = not state.epochs.is_dirty or self._is_unwritten()
+        return task.is_done and is_unchanged and not self.unsynced and is_described
+
+    def _is_unwritten(self) -> bool:
+        """Whether there never was a record, so that there is nothing for indexes, snapshots and epochs to
+        describe: they would be found to say nothing at the next opening."""
+        return self._was_empty and self.state.log_end_offset == 0 and self.state.generation == 0
 
     def _has_changed(self) -> bool:
+        if self._is_unwritten():
+            return not self._directory_is_durable
         return self.is_touched or self.state.epochs.is_dirty or not self._directory_is_durable
