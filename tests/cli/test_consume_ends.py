@@ -106,6 +106,20 @@ def test_a_follower_says_that_its_broker_is_gone_and_back_though_nothing_new_com
             assert line_of(process.stderr) == "the broker is back\n"
 
 
+@pytest.mark.parametrize("error", ["UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"])
+def test_what_a_broker_or_the_client_has_not_heard_yet_of_a_new_leader_is_waited_for(error: str) -> None:
+    with Broker() as broker:
+        riverlog = CommandLine(broker.bootstrap_servers)
+        topic = riverlog.topic()
+        riverlog.produce(topic, "one")
+        fault = broker.faults.error("ListOffsets", error, times=2)
+
+        done = riverlog("consume", topic, "--from", "start", "--exit-at-end")
+
+        assert done.stdout == "one\n"
+        assert fault.hits == 2
+
+
 @pytest.mark.parametrize("options", [(), ("--group", "g")])
 def test_a_follower_says_that_its_topic_was_deleted_and_reads_the_new_one(
     riverlog: CommandLine, options: tuple[str, ...]

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from riverlog.cli.asking.kafka_admin import ConfigEntry, OffsetSpec, TopicDescription
 
 LEADER_POLL_S = 0.1
-_NO_LEADER_YET = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE")
+_NO_LEADER_YET = (
+    "NOT_LEADER_FOR_PARTITION",
+    "LEADER_NOT_AVAILABLE",
+    "OFFSET_NOT_AVAILABLE",
+    # One of the two, the broker or the client, has not heard yet of the leader that the other knows.
+    "UNKNOWN_LEADER_EPOCH",
+    "FENCED_LEADER_EPOCH",
+)
 
 
 Place = tuple[str, int]
@@ -130,7 +137,8 @@ def offsets_at(
     *,
     committed_only: bool = False,
 ) -> dict[int, int]:
-    """Per partition the offset that `spec` means. Waits for a leader: a new topic has none for a moment."""
+    """Per partition the offset that `spec` means. Waits for a leader: a new topic has none for a moment,
+    and a topic whose leader moves neither."""
     from confluent_kafka import IsolationLevel, KafkaException
 
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
