@@ -23,15 +23,15 @@ def topic(riverlog: CommandLine) -> str:
     return riverlog.topic("--partitions", "2")
 
 
-def transactional(bootstrap: str, **settings: str | int) -> tuple[str, Producer]:
-    name = f"txn-{uuid.uuid4().hex[:12]}"
+def transactional(bootstrap: str, prefix: str = "txn-", /, **settings: str | int) -> tuple[str, Producer]:
+    name = f"{prefix}{uuid.uuid4().hex[:12]}"
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, **settings})
     producer.init_transactions(20)
     return name, producer
 
 
-def left_open(riverlog: CommandLine, topic: str) -> tuple[str, Producer]:
-    name, producer = transactional(riverlog.bootstrap)
+def left_open(riverlog: CommandLine, topic: str, prefix: str = "txn-") -> tuple[str, Producer]:
+    name, producer = transactional(riverlog.bootstrap, prefix)
     producer.begin_transaction()
     producer.produce(topic, b"never seen", partition=1)
     producer.flush(20)
@@ -157,3 +157,19 @@ def test_list_warns_of_transactions_that_have_been_open_for_too_long(impatient: 
 )
 def test_durations_are_told_in_their_two_largest_units(duration_ms: int, text: str) -> None:
     assert human_duration(duration_ms) == text
+
+
+@pytest.mark.parametrize("prefix", ["riverlog-spark/query/", "riverlog-spark-driver/"])
+def test_what_a_spark_query_has_left_is_ended_by_the_command_that_knows_what_is_decided(
+    impatient: Broker, prefix: str
+) -> None:
+    command = CommandLine(impatient.bootstrap_servers)
+    topic = command.topic("--partitions", "2")
+    name, producer = left_open(command, topic, prefix)
+    remedy = f"`riverlog pipeline abort-leftovers {name}`"
+    assert remedy in command("txn", "list").stderr
+    assert remedy in command.consume(topic).stderr
+    aborted = command("txn", "abort", name, "--yes")
+    assert f"warning: {name} is of a Spark query" in aborted.stderr
+    assert remedy in aborted.stderr
+    producer.purge()

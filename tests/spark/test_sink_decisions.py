@@ -1,8 +1,9 @@
-"""The topic of decisions in a cluster."""
+"""The topic of decisions in a cluster, and the names of transactions."""
 
+from riverlog.cli.asking.transactions import is_of_spark
 from riverlog.client.cluster import ClientSettings
 from riverlog.client.cluster import Cluster as Client
-from riverlog.spark.sink.decisions import TOPIC, create_topic
+from riverlog.spark.sink.decisions import TOPIC, create_topic, driver_id, task_prefix
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_records import address_of
 
@@ -14,3 +15,9 @@ def test_decisions_have_as_many_replicas_as_the_transaction_log() -> None:
             create_topic(client)
             partitions = client.topics([TOPIC])[TOPIC].partitions
             assert {len(each.replicas) for each in partitions.values()} == {3}
+
+
+def test_the_command_line_knows_the_transactions_of_the_sink_by_their_names() -> None:
+    assert is_of_spark(task_prefix("query"))
+    assert is_of_spark(driver_id("query"))
+    assert not is_of_spark("riverlog-sparkling")

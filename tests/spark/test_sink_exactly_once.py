@@ -23,7 +23,14 @@ from riverlog.spark.sink.commit import (
     EpochUndecided,
     NameUsedBefore,
 )
-from riverlog.spark.sink.decisions import DriverFenced, decision_log, encode, partition_of, task_prefix
+from riverlog.spark.sink.decisions import (
+    DriverFenced,
+    decision_log,
+    driver_id,
+    encode,
+    partition_of,
+    task_prefix,
+)
 from riverlog.spark.sink.leftovers import UnknownQuery, abort_leftovers
 from riverlog.spark.sink.options import sink_options
 from riverlog.spark.sink.placement import RowRefused
@@ -316,6 +323,10 @@ def test_leftovers_are_found_by_the_name_of_a_transaction_as_txn_list_shows_it(
     name = told.written.transactional_id
     assert abort_leftovers(broker.bootstrap_servers, name).aborted == (name,)
     assert abort_leftovers(broker.bootstrap_servers, name).aborted == ()
+    told = run_task(options_for(broker, topic), [b"b"], query=topic, run="run2")
+    assert told.written is not None
+    ended = abort_leftovers(broker.bootstrap_servers, driver_id(topic))
+    assert ended.aborted == (told.written.transactional_id,)
 
 
 def test_leftovers_of_a_query_that_nobody_knows_are_a_mistake(broker: Broker, topic: str) -> None:

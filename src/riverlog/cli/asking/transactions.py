@@ -18,6 +18,8 @@ ONGOING: Final = "Ongoing"
 _OPEN: Final = frozenset({ONGOING, "PrepareCommit", "PrepareAbort"})
 _NO_TIMEOUT_MS: Final = 2**31 - 1
 _FENCING_TIMEOUT_MS: Final = 60_000
+_OF_SPARK: Final = ("riverlog-spark/", "riverlog-spark-driver/")
+"""What the transactional ids of the Spark sink begin with; a test compares them with the sink's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,18 @@ class Transaction:
     @property
     def is_open(self) -> bool:
         return self.state in _OPEN
+
+
+def is_of_spark(name: str) -> bool:
+    return name.startswith(_OF_SPARK)
+
+
+def ending_command(name: str) -> str:
+    """What ends an open transaction whose producer is gone.
+
+    That of a Spark query may be decided already, and then is to be committed, as the query itself would do.
+    """
+    return f"riverlog pipeline abort-leftovers {name}" if is_of_spark(name) else f"riverlog txn abort {name}"
 
 
 def all_transactions(brokers: Brokers) -> Iterator[Transaction]:

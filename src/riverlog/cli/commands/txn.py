@@ -14,7 +14,9 @@ from riverlog.cli.asking.transactions import (
     Transaction,
     abort,
     all_transactions,
+    ending_command,
     find_transaction,
+    is_of_spark,
     start_offsets,
 )
 from riverlog.cli.failures import CommandError
@@ -102,6 +104,11 @@ def abort_transactions(connection: Connection, ids: _IdArgument, yes: YesOption 
                     f"{name} has no open transaction; its state is {transaction.state}",
                     remedy="see what is open with `riverlog txn list --open`",
                 )
+            if is_of_spark(name):
+                warn(
+                    f"{name} is of a Spark query, whose rows are lost if it is decided already; "
+                    f"`{ending_command(name)}` commits what is decided and aborts the rest"
+                )
         what = ids[0] if len(ids) == 1 else f"{len(ids)} ids"
         confirm(f"The open transaction of {what} will be aborted, and its records lost.", yes=yes)
         for name in ids:
@@ -155,7 +162,7 @@ def _warn_of_old(
         if age_ms is not None and age_ms > limit_ms:
             warn(
                 f"the transaction of {name} has been open for {human_duration(age_ms)}, and readers of "
-                f"committed records wait; if its producer is gone, `riverlog txn abort {name}`"
+                f"committed records wait; if its producer is gone, `{ending_command(name)}`"
             )
 
 

@@ -10,6 +10,7 @@ from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.cluster import OffsetRange, Place, offset_ranges, topic_configs
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.asking.held_back import held_back
+from riverlog.cli.asking.transactions import ending_command
 from riverlog.cli.records.stopping_short import account
 
 
@@ -86,7 +87,7 @@ def _above_stable(connection: Connection, place: Place, offset: int, held: Offse
     for each in held_back(connection, {place: held.end}):
         if offset >= each.last_stable_offset:
             name = None if each.transaction is None else each.transaction.transactional_id
-            remedy = "wait for its producer" + ("" if name is None else f", or `riverlog txn abort {name}`")
+            remedy = "wait for its producer" + ("" if name is None else f", or `{ending_command(name)}`")
             return Reason("above-last-stable-offset", account(each), remedy)
     return None
 

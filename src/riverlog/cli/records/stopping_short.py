@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from riverlog.cli.asking.cluster import Place, end_offsets
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.asking.held_back import HeldBack, held_back
+from riverlog.cli.asking.transactions import ending_command
 from riverlog.cli.printing.durations import human_duration
 from riverlog.cli.printing.output import warn
 
@@ -25,7 +26,7 @@ def account(held: HeldBack) -> str:
         name = held.transaction.transactional_id
         return (
             f"{text}the transaction of {name} has been open{since}; "
-            f"if its producer is gone, `riverlog txn abort {name}`"
+            f"if its producer is gone, `{ending_command(name)}`"
         )
     if held.producer_id is not None:
         return f"{text}producer {held.producer_id} has a transaction open that no coordinator knows"

@@ -46,7 +46,7 @@ def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
     One of its transactional ids will do as well. `UnknownQuery` if the cluster knows nothing of it.
     """
     client = connection_of({BOOTSTRAP: bootstrap}, ()).settings
-    identity = identity_of(query_id) if query_id.startswith(f"{PREFIX}/") else query_id
+    identity = _identity(query_id)
     with Cluster(client) as cluster:
         driver = driver_id(identity)
         if driver not in describe(cluster, [driver]) and not list_open(cluster, task_prefix(identity)):
@@ -55,6 +55,10 @@ def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
                 "`riverlog txn list` shows what is open"
             )
     return end_leftovers(client, identity)
+
+
+def _identity(given: str) -> str:
+    return identity_of(given) if given.startswith(f"{PREFIX}/") else given.removeprefix(driver_id(""))
 
 
 def abort_stopped(client: ClientSettings, tag: str) -> int:
