@@ -66,3 +66,23 @@ def test_elections_are_counted(store: _Store) -> None:
 def test_a_state_that_may_not_be_written_is_noticed(store: _Store, state: PartitionNode, broken: str) -> None:
     with pytest.raises(Violation, match=broken):
         store.write(state)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_replaceable"),
+    [
+        (_state(_ONE, 6), True),
+        (_state(_ONE, 6, (_ONE,)), False),
+        (_state(None, 6, (_ONE,)), False),
+        (_state(None, 6), True),
+        (_state(_TWO, 6, (_TWO,)), True),
+        (_state(_ONE, 6, (_ONE,))._replace(elr=(_TWO,)), True),
+        (_state(None, 6, (_ONE,))._replace(last_known_elr=(_TWO,)), True),
+    ],
+)
+def test_a_leader_that_only_it_can_follow_is_not_replaceable(
+    store: _Store, state: PartitionNode, is_replaceable: bool
+) -> None:
+    """Also after the store has taken it for dead, and calls the partition led by nobody."""
+    store.write(state)
+    assert store.states.is_replaceable(UUID(int=7), 0, _ONE) is is_replaceable

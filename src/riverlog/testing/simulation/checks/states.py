@@ -133,12 +133,12 @@ class PartitionStates:
         return self._elected.get((topic_id, index, epoch))
 
     def is_replaceable(self, topic_id: UUID, index: int, leader: NodeId) -> bool:
-        """Whether another than this leader can be elected while it is taken for dead."""
+        """Whether another than this leader can be elected while it is taken for dead, or has been."""
         state = self.present.get((topic_id, index))
         if state is None or len(state.replicas) == 1:
             return False
-        is_other = state.node.leader != leader or bool(state.eligible - {leader})
-        return is_other or self.losses.allows_unclean
+        others = {*state.eligible, *state.node.last_known_elr, state.node.leader} - {leader, None}
+        return bool(others) or self.losses.allows_unclean
 
     def why_not_agreed(self, nodes: Iterable[SimulatedNode]) -> str | None:
         """Why the cluster is not as it is to be when everything has healed: each partition is led with all
