@@ -73,6 +73,23 @@ def test_a_marker_that_cannot_be_indexed_is_cut_back() -> None:
     assert violations(log, disk) == []
 
 
+@pytest.mark.parametrize("room", range(0, 120, 7))
+def test_a_partition_for_which_there_is_no_room_leaves_no_directory(room: int) -> None:
+    """It may be made in another data directory next: the empty one must not be taken for it after a clean
+    shutdown."""
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    disk.capacity_bytes = disk.used_bytes() + room
+    try:
+        directory.create(PARTITION, TOPIC_ID)
+    except DiskFullError:
+        assert not disk.exists(f"/data/{PARTITION}")
+    disk.capacity_bytes = None
+    is_here = PARTITION in directory
+    directory.close()
+    assert (PARTITION in open_directory(disk)) == is_here
+
+
 def test_a_full_disk_goes_on_being_read() -> None:
     disk = SimulatedDisk(capacity_bytes=1000)
     log = open_log(disk, config=SMALL)

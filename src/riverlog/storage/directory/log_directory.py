@@ -198,7 +198,12 @@ class LogDirectory:
         self._opened.note(name)
         self._disk.make_directories(directory)
         if topic_id is not None:
-            write_topic_id(self._disk, directory, topic_id)
+            try:
+                write_topic_id(self._disk, directory, topic_id)
+            except DiskFullError:
+                # It may be made in another directory next, and would be found in both after a clean shutdown.
+                self._disk.remove_tree(directory)
+                raise
         self._here.add(name, is_new=True)
 
     def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
