@@ -18,7 +18,8 @@ from riverlog.storage.log.log import Log
 from riverlog.wire.messages.fetch import PartitionData
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, run_virtually
 from tests.replication.replicated import SECOND, TOPIC, TOPIC_ID, image_of, opened, partition_image
-from tests.storage.logs import open_log
+from tests.storage.cleaning.compaction import COMPACT, clean, close_segment
+from tests.storage.logs import ManualClock, open_log, read_all
 
 EPOCH = 5
 
@@ -66,6 +67,12 @@ def batch(base_offset: int, *values: bytes, epoch: int = EPOCH, **producer: int)
             transactional="producer_id" in producer,
         )
     )
+    patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
+    return bytes(data)
+
+
+def keyed(base_offset: int, value: bytes, *, epoch: int) -> bytes:
+    data = bytearray(build_batch([(1, b"key", value, ())]))
     patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
     return bytes(data)
 
@@ -161,6 +168,28 @@ def test_committed_records_are_kept_unless_an_unclean_election_is_on_record() ->
         assert (following.log.log_end_offset, following.log.high_watermark) == (0, 0)
         assert following.metrics.value("riverlog_truncated_records_total") == 3
         assert following.metrics.value("riverlog_truncated_below_hw_total") == 3
+
+    run_virtually(run)
+
+
+def test_what_compaction_took_out_for_records_that_go_is_copied_again() -> None:
+    async def run() -> None:
+        logs = Logs()
+        logs.config = replace(LogConfig(), cleanup_policies=COMPACT, min_cleanable_dirty_ratio=0.0)
+        following = Following(logs)
+        log = following.log
+        following.store(keyed(0, b"first", epoch=3), keyed(1, b"second", epoch=4), watermark=2)
+        close_segment(log)
+        clean(log, ManualClock())
+        assert [record.value for record in read_all(log)] == [b"second"]
+        following.followed.agreed_epoch = None
+        assert following.copies.truncate(following.followed, 3, 1) is Outcome.OUT  # It may be in sync.
+        following.followed.unclean_epoch = LeaderEpoch(5)
+        assert following.copies.truncate(following.followed, 3, 1) is Outcome.TRUNCATED
+        assert following.look() == Position(0, None, 0)
+        assert following.metrics.value("riverlog_truncated_below_hw_total") == 2
+        following.store(keyed(0, b"first", epoch=3), watermark=1)
+        assert [record.value for record in read_all(log)] == [b"first"]
 
     run_virtually(run)
 

@@ -105,6 +105,22 @@ def test_the_active_segment_is_never_cleaned(log: Log, clock: ManualClock) -> No
     assert [value for _, _, value in offsets_and_values(log)] == [b"1", b"2", b"3"]
 
 
+def test_a_cut_below_what_was_taken_out_of_a_segments_end_leaves_nothing_of_it(
+    log: Log, clock: ManualClock
+) -> None:
+    put(log, (b"a", b"1" * 100))
+    put(log, (b"b", b"2" * 100))
+    put(log, (b"b", b"3" * 100))
+    close_segment(log)
+    put(log, (b"b", b"4" * 500))
+    close_segment(log)
+    clean(log, clock)
+    assert [segment.next_offset for segment in log.segments] == [3, 4, 4]
+    log.cutting.truncate_to(2)
+    assert offsets_and_values(log) == [(0, b"a", b"1" * 100)]
+    assert log.log_end_offset == log.high_watermark == 1
+
+
 def test_a_tombstone_stays_until_the_delete_horizon_that_the_first_pass_sets(
     log: Log, clock: ManualClock
 ) -> None:

@@ -8,6 +8,7 @@ here: when to ask again.
 import asyncio
 import logging
 from enum import Enum
+from typing import NamedTuple
 
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.metrics import Metrics
@@ -165,46 +166,60 @@ class Copies:
     def _cut(self, partition: Partition, followed: Followed, offset: int, *, anew: bool = False) -> Outcome:
         """Drop what the leader does not have; or everything, to begin behind it."""
         log = partition.log
-        end, watermark = log.log_end_offset, log.high_watermark
+        before = _Ends(log.log_end_offset, log.high_watermark)
+        seen = (log.state.epochs.latest, followed.agreed_epoch)
+        known = max((each for each in seen if each is not None), default=None)
+        may_lose = gives_up_committed(followed.unclean_epoch, known)
         # Where the leader's log starts, everything below it was committed, and nobody lacks it.
-        committed = 0 if anew else max(watermark - offset, 0)
-        if committed:
-            seen = (log.state.epochs.latest, followed.agreed_epoch)
-            known = max((each for each in seen if each is not None), default=None)
-            if not gives_up_committed(followed.unclean_epoch, known):
-                _logger.error(
-                    "%s: its leader of epoch %d has nothing from offset %d on, but up to %d is committed "
-                    "here, and no unclean election is on record; it is not truncated, and not copied from "
-                    "that leader",
-                    followed,
-                    followed.leader_epoch,
-                    offset,
-                    watermark,
-                )
-                return Outcome.OUT
+        if not anew and offset < before.watermark and not may_lose:
+            _logger.error(
+                "%s: its leader of epoch %d has nothing from offset %d on, but up to %d is committed "
+                "here, and no unclean election is on record; it is not truncated, and not copied from "
+                "that leader",
+                followed,
+                followed.leader_epoch,
+                offset,
+                before.watermark,
+            )
+            return Outcome.OUT
+        # Compaction has taken records out for the sake of some that go now: everything is copied again.
+        starts_over = not anew and may_lose and offset < log.state.cleaned_offset
+        first = log.log_start_offset if starts_over else offset
         try:
-            if not follower_log.truncate(partition, offset, followed.leader_epoch, anew=anew):
+            if not follower_log.truncate(partition, first, followed.leader_epoch, anew=anew or starts_over):
                 return Outcome.OUT
         except (StorageError, DiskFullError) as error:
             return _failed(followed, error)
-        if committed:
+        if not anew:
+            self._count_cut(followed, before, _Ends(log.log_end_offset, log.high_watermark))
+        return Outcome.TRUNCATED
+
+    def _count_cut(self, followed: Followed, before: "_Ends", after: "_Ends") -> None:
+        if after.watermark < before.watermark:
+            committed = before.watermark - after.watermark
             self._truncated_committed.add(committed)
             _logger.warning(
-                "%s: an unclean election took %d committed records, from offset %d on",
+                "%s: for an unclean election %d committed records are dropped, from offset %d on",
                 followed,
                 committed,
-                offset,
+                after.watermark,
             )
-        if not anew and offset < end:
-            self._truncated.add(end - offset)
+        if after.log_end < before.log_end:
+            self._truncated.add(before.log_end - after.log_end)
             _logger.info(
                 "%s is truncated from %d to %d for leader epoch %d",
                 followed,
-                end,
-                offset,
+                before.log_end,
+                after.log_end,
                 followed.leader_epoch,
             )
-        return Outcome.TRUNCATED
+
+
+class _Ends(NamedTuple):
+    """Of a log."""
+
+    log_end: int
+    watermark: int
 
 
 def _is_nothing(data: PartitionData) -> bool:

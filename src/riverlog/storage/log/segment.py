@@ -247,9 +247,10 @@ class Segment(SegmentLookup):
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or after `offset`."""
         found = self.locate(offset)
-        if found is None:
-            return
-        self.truncate_at(found[0], offset)
+        if found is not None:
+            self.truncate_at(found[0], offset)
+        elif self.next_offset > offset:  # Compaction has taken the last batches out.
+            self.truncate_at(self.size_bytes, offset)
 
     def truncate_at(self, position: int, end_offset: int) -> None:
         """Cut the file at `position` and what the indexes say from `end_offset` on."""
