@@ -69,6 +69,9 @@ class SimulatedDisk:
         """From now on every operation fails that has to do with something in it."""
         self._dead += (f"{directory}/",)
 
+    def has_died(self, directory: str) -> bool:
+        return f"{directory}/" in self._dead
+
     def crash(self, seed: int) -> None:
         """Take the power away and come back with what a disk may have kept."""
         chance = random.Random(seed)

@@ -124,7 +124,8 @@ class Coverage:
 
     def check_quiet(self, nodes: Sequence[SimulatedNode]) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14), but those that an unclean
-        election has taken from the transaction log, or whose marker one has taken from a partition."""
+        election has taken from the transaction log or that are in a directory that is dead, or whose marker
+        one has taken from a partition."""
         running = [node.node for node in nodes if node.node is not None]
         known = [each for parts in running for each in _transactions(parts)]
         for parts in running:
@@ -132,6 +133,8 @@ class Coverage:
 
     def _has_lost(self, partition: Partition) -> bool:
         """Whether it, or the log of transactions, has lost what was committed."""
+        if any(node.disk.has_died(each) for node in self._nodes for each in node.log_directories):
+            return True
         key = partition.topic_id, partition.topic_partition.partition
         return any(
             each.unclean_epoch >= 0 and (at == key or each.topic == TRANSACTIONS_TOPIC)

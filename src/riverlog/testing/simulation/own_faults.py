@@ -12,6 +12,7 @@ _RESTORED_STORE_PROFILES: Final = ("cluster", "replicas")
 _DEAD_DIRECTORY_SHARE: Final = 0.3
 _DEAD_DIRECTORY_PROFILES: Final = ("liveness",)
 _DIRECTORIES: Final = ("/data", "/more", "/others")
+"""A node that keeps its own metadata has it in the first, which it cannot do without."""
 
 
 class OwnFaults(NamedTuple):
@@ -41,5 +42,5 @@ def _draw_restored_store(chance: random.Random, profile: str, chaos_s: float) ->
 def _draw_dead_directory(chance: random.Random, profile: str, chaos_s: float) -> list[dict[str, Any]]:
     if profile not in _DEAD_DIRECTORY_PROFILES or chance.random() >= _DEAD_DIRECTORY_SHARE:
         return []
-    at_s, directory = round(chance.uniform(0, 0.9) * chaos_s, 3), chance.choice(_DIRECTORIES)
+    at_s, directory = round(chance.uniform(0, 0.9) * chaos_s, 3), chance.choice(_DIRECTORIES[1:])
     return [{"at_s": at_s, "fault": "dead_directory", "directory": directory, "lasts": True, "hosts": []}]

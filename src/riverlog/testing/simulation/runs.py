@@ -14,7 +14,6 @@ from typing import IO, Any, Final
 
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records.compression import Codec
-from riverlog.storage.files import names
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
 from riverlog.testing.simulation.checks.healed import HealedCluster
@@ -174,17 +173,25 @@ class Run:
         self._agree()
 
     def _leave_out_the_lost(self) -> None:
-        """Clients of what is in directories that are dead: they wait for ever."""
-        lost = {
-            partition[0]
-            for fault in self.case.faults
-            if fault["fault"] in faults.OF_SEVERAL_DIRECTORIES
-            for name in self.nodes[fault.get("node", 0)].disk.list(fault["directory"])
-            if (partition := names.parse_partition_directory(name)) is not None
-        }
-        self._outside.update(
-            each["name"] for each in self.case.clients if not lost.isdisjoint(_topics_of(each))
+        """Where a directory is dead, clients of what is not in another one wait for ever: nobody can know
+        whether it is in the dead one."""
+        for node in self.nodes:
+            living = [each for each in node.log_directories if not node.disk.has_died(each)]
+            if len(living) < len(node.log_directories):
+                found = {name for each in living for name in node.disk.list(each)}
+                lost = {
+                    topic for topic, count in self._partition_counts() if not _has_all(found, topic, count)
+                }
+                users = (each["name"] for each in self.case.clients if not lost.isdisjoint(_topics_of(each)))
+                self._outside.update(users)
+
+    def _partition_counts(self) -> list[tuple[str, int]]:
+        settings = self.case.settings
+        internal = (
+            (OFFSETS_TOPIC, int(settings["offsets.topic.num.partitions"])),
+            (TRANSACTIONS_TOPIC, int(settings["transaction.state.log.num.partitions"])),
         )
+        return [*TOPICS.items(), *internal]
 
     def _become_writable(self) -> None:
         """Once the last process that was stopped goes on, and its session has ended if it was away for too
@@ -399,6 +406,10 @@ class Run:
                 return member
             case other:
                 raise faults.ScheduleError(f"unknown kind of client {other!r}")
+
+
+def _has_all(directories: set[str], topic: str, count: int) -> bool:
+    return all(f"{topic}-{index}" in directories for index in range(count))
 
 
 def _topics_of(plan: dict[str, Any]) -> list[str]:
