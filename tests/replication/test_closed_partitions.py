@@ -9,6 +9,7 @@ from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
 from riverlog.replication import replica_set
 from riverlog.replication.idle_partition import IdlePartition
+from riverlog.replication.partition import Partition
 from riverlog.storage.directory.data_directories import DataDirectories
 from riverlog.storage.log.closed_log import NOTHING, LogFacts
 from riverlog.testing import Broker
@@ -107,5 +108,35 @@ def test_of_many_closed_partitions_the_newest_are_kept(monkeypatch: pytest.Monke
         assert look(TOPIC, 1) is second
         assert look(TOPIC, 2) is third
         assert look(TOPIC, 0) is not first
+
+    run_virtually(run)
+
+
+def test_a_copy_that_was_never_written_to_is_not_opened_by_questions() -> None:
+    """One that this node leads is, since it must know how far its followers are."""
+
+    async def run() -> None:
+        logs = KnownLogs()
+        cluster = Cluster(logs)
+        cluster.show(image_of(partition_image(leader=2)))
+        copy = looked_at(cluster)
+        assert copy.refusal() is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert copy.read_refusal(None) is None
+        assert copy.log.state.log_end_offset == copy.log.state.high_watermark == 0
+        cluster.show(image_of(partition_image(epoch=6)))
+        assert isinstance(cluster.replicas.look(TOPIC, 0), Partition)
+
+    run_virtually(run)
+
+
+def test_a_copy_that_has_a_log_is_opened_by_questions() -> None:
+    async def run() -> None:
+        logs = KnownLogs()
+        cluster = Cluster(logs)
+        cluster.show(image_of(partition_image(leader=2)))
+        opened(cluster)
+        again = Cluster(logs)
+        again.show(image_of(partition_image(leader=2)))
+        assert isinstance(again.replicas.look(TOPIC, 0), Partition)
 
     run_virtually(run)

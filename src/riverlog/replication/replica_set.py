@@ -245,16 +245,16 @@ class ReplicaSet:
         image = self._placed(topic, index)
         if isinstance(image, ErrorCode):
             return image
-        if not self._in_sync(image).is_sole:
-            return self._open(topic, index)
         topic_partition, topic_id = TopicPartition(topic, index), self._image.topics[topic].topic_id
+        role = self._role(image)
+        if not self._in_sync(image).is_sole and not self._is_unwritten_copy(topic_partition, role):
+            return self._open(topic, index)
         try:
             facts = self._logs.facts_of(topic_partition, topic_id)
         except (StorageError, DiskFullError):
             return ErrorCode.KAFKA_STORAGE_ERROR  # That the directory has failed was told when it did.
         if facts is None:
             return self._open(topic, index)
-        role = self._role(image)
         log = ClosedLog(
             facts,
             role.epoch if isinstance(role, Leader) else None,
@@ -262,6 +262,12 @@ class ReplicaSet:
             partial(self._logs.look_inside, topic_partition, topic_id),
         )
         return IdlePartition(topic_partition, topic_id, role, log, self._idle)
+
+    def _is_unwritten_copy(self, topic_partition: TopicPartition, role: Role) -> bool:
+        """Of a partition that another broker leads: without a log there is nothing to be known of it but the
+        role. A leader must know how far its followers are."""
+        is_copy = isinstance(role, Follower) and topic_partition not in self._failed
+        return is_copy and not self._logs.holds_log(topic_partition)
 
     def _open(self, topic: str, index: int) -> Partition | ErrorCode:
         image = self._placed(topic, index)
