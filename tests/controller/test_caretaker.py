@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
+import pytest
+
 from riverlog.controller import writes
 from riverlog.controller.decisions.added_partitions import AddedPartitions
 from riverlog.controller.decisions.deletion import TopicToDelete
@@ -103,6 +105,51 @@ def test_a_broker_that_goes_takes_its_leaders_and_brings_them_back_under_the_nex
             await until(lambda: {(each.leader, each.leader_epoch) for each in of_two(parts)} == {(2, 2)})
 
     run(scenario)
+
+
+def test_what_changes_until_a_new_controller_has_enough_of_it_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker comes and goes with each state that is written because of it."""
+
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", 2)])
+        beside, store, moves = ensemble.connect(), ensemble.connect(), 0
+        multi, known = store.multi, b""
+
+        async def multi_and_move(operations: Sequence[Operation]) -> None:
+            nonlocal moves, known
+            await multi(operations)
+            decided = [each for each in operations if isinstance(each, Set) and "/partitions/" in each.path]
+            if moves == _MOVES or not any(_is_of_two(each.data) for each in decided):
+                return
+            moves += 1
+            there = await beside.get(layout.broker(2))
+            if there is None:
+                await beside.create(layout.broker(2), known, ephemeral=True)
+            else:
+                known = there.data
+                await beside.delete(layout.broker(2))
+
+        holder = payloads.encode_controller(NodeId(3), 0)
+        await beside.create(layout.CONTROLLER, holder, ephemeral=True)
+        async with running(store, brokers=2) as parts:
+            assert not parts.controller.is_active
+            monkeypatch.setattr(store, "multi", multi_and_move)
+            await beside.delete(layout.CONTROLLER)
+            await seen(lambda: moves == _MOVES and parts.controller.is_active)
+            await seen(lambda: [each.leader for each in of_two(parts)] == [None])
+
+    run(scenario)
+
+
+_MOVES = 5
+"""As often as a controller tries at once; the last time the broker goes."""
+
+
+def _is_of_two(data: bytes) -> bool:
+    return payloads.decode_partition("a state", data).isr == (NodeId(2),)
 
 
 def test_an_election_that_is_contradicted_is_decided_again() -> None:

@@ -19,11 +19,15 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.going_back import REMEMBERED_MAX
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.image_builder import ROOTS
+from riverlog.model.errors import ErrorCode
 from riverlog.model.metadata_store import Delete, MetadataStore, Operation
 from riverlog.model.metrics import Metrics
 
 _logger = logging.getLogger(__name__)
 _ROUNDS_MAX: Final = 5
+_STILL_CHANGING: Final = Refusal(
+    ErrorCode.UNKNOWN_SERVER_ERROR, "Brokers come and go, or leaders change, as fast as leaders are chosen."
+)
 _REMEMBERED_MS: Final = 30 * 24 * 60 * 60 * 1000
 
 
@@ -60,7 +64,10 @@ class Caretaker:
             await self._follower.refresh(ROOTS)
             self._to_delete = set(await self._store.children(layout.TOPICS_TO_DELETE))
             await self._forget_deleted(term)
-        return await self.settle(term)
+        refusal = await self.settle(term)
+        if refusal is None and self._needed(term, None):
+            return _STILL_CHANGING  # What was heard of meanwhile was nobody's yet to act on.
+        return refusal
 
     async def settle(self, term: Term, topics: Iterable[str] | None = None) -> Refusal | None:
         """Write the states that these topics, or all, should have; return when the image shows them, or what
