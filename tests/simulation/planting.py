@@ -1,7 +1,8 @@
 """Bugs that are planted in a copy of the broker, so that the simulator shows that it finds them.
 
 `planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed of which profile which
-invariant finds it.
+invariant finds it. Beside a bug that few seeds come across there is the case of its seed, made small
+(`planted/*.json`): it says no more than what leads to the bug, so that it finds it with most chances.
 """
 
 import os
@@ -25,6 +26,12 @@ class PlantedBug(NamedTuple):
     @property
     def patch(self) -> Path:
         return _PLANTED / f"{self.name}.patch"
+
+    @property
+    def case(self) -> Path | None:
+        """Of its seed, made small; None where enough seeds find it."""
+        path = _PLANTED / f"{self.name}.json"
+        return path if path.exists() else None
 
 
 def planted_bugs() -> list[PlantedBug]:
@@ -54,9 +61,17 @@ def plant(bug: PlantedBug, directory: Path) -> Path:
 
 def simulate(sources: Path, profile: str, seeds: str) -> str:
     """What `riverlog-sim` says of these seeds with these sources, up to the first that fails."""
+    return _run(sources, ["--seeds", seeds, "--quick", "--profile", profile, "--first"])
+
+
+def simulate_case(sources: Path, case: Path, chances: int) -> str:
+    """The same of a case with so many seeds."""
+    return _run(sources, ["--case", str(case), "--chances", str(chances)])
+
+
+def _run(sources: Path, arguments: list[str]) -> str:
     environment = {**os.environ, "PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "riverlog.testing.simulation", "run", "--seeds", seeds, "--quick"]
-    command += ["--profile", profile, "--first"]
+    command = [sys.executable, "-m", "riverlog.testing.simulation", "run", *arguments]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=_RUN_S
     )
