@@ -22,6 +22,10 @@ def test_a_majority_goes_on_without_nodes_that_are_lost_for_ever() -> None:
     assert operations_of(0, 2, "core") >= 300 * 3
 
 
+def test_no_promise_is_broken_while_leaders_move_all_the_time() -> None:
+    assert operations_of(0, 3, "failovers") >= 150 * 4
+
+
 def test_a_lost_node_needs_others() -> None:
     case = json.loads(draw(1).to_json())
     case["faults"] = [{"at_s": 1, "fault": "lost_node", "how": "killed", "way": "both"}]
