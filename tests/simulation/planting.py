@@ -1,8 +1,8 @@
 """Bugs that are planted in a copy of the broker, so that the simulator shows that it finds them.
 
 `planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed of which profile which
-invariant finds it. Beside a bug that few seeds come across there is the case of its seed, made small
-(`planted/*.json`): it says no more than what leads to the bug, so that it finds it with most chances.
+invariant finds it. Beside a bug that few seeds come across there is a case (`planted/*.json`) with
+little but what leads to it, again and again, so that it finds the bug with most seeds.
 """
 
 import os
@@ -29,7 +29,7 @@ class PlantedBug(NamedTuple):
 
     @property
     def case(self) -> Path | None:
-        """Of its seed, made small; None where enough seeds find it."""
+        """None where enough seeds find it."""
         path = _PLANTED / f"{self.name}.json"
         return path if path.exists() else None
 
