@@ -138,8 +138,8 @@ def test_what_changes_until_a_new_controller_has_enough_of_it_is_looked_at_again
             assert not parts.controller.is_active
             monkeypatch.setattr(store, "multi", multi_and_move)
             await beside.delete(layout.CONTROLLER)
-            await seen(lambda: moves == _MOVES and parts.controller.is_active)
-            await seen(lambda: [each.leader for each in of_two(parts)] == [None])
+            await until(lambda: moves == _MOVES and parts.controller.is_active)
+            await until(lambda: [each.leader for each in of_two(parts)] == [None])
 
     run(scenario)
 
