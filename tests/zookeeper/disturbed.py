@@ -125,14 +125,16 @@ class DisturbedStore:
         """None where it was carried out and the answer was lost."""
         is_closed = self._store.session_state is SessionState.LOST
         before = None if is_closed else await self._store.get(proof.path)
-        try:
-            return await self._disturb(write)
-        except OutcomeUnknownError:
-            await self._store.sync()
-            is_changed = _stamp(before) != _stamp(await self._store.get(proof.path))
-            if is_changed and await has_happened(self._store, proof):
-                return None
-            return await write()
+        is_first = True
+        while True:
+            try:
+                return await (self._disturb(write) if is_first else write())
+            except OutcomeUnknownError:
+                await self._store.sync()
+                is_changed = _stamp(before) != _stamp(await self._store.get(proof.path))
+                if is_changed and await has_happened(self._store, proof):
+                    return None
+                is_first = False  # The next may still meet the disturbance of another.
 
     async def _disturb(self, work: Callable[[], Awaitable[T]]) -> T:
         """Others that are under way meanwhile share the disturbance."""
