@@ -65,6 +65,7 @@ MUST_HAPPEN_WITH_REPLICAS: Final = (
     "ISR shrinks",
     "ISR expands",
     "truncations",
+    "offsets truncated",
     "truncations below the watermark",
     "elections from the ELR",
     "unclean elections",

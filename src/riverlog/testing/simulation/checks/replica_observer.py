@@ -138,6 +138,7 @@ class ReplicaObserver(NodeObserver):
 
     def _note_truncated(self, view: ReplicaView, before: Bounds, after: Bounds) -> None:
         self._replicas.counts["truncations"] += 1
+        self._replicas.counts["offsets truncated"] += before.log_end - after.log_end
         view.holding.forget(after.log_end)
         view.written = min(view.written, after.log_end)
         view.cursor = LogCursor(self._node.disk, view.cursor.directory)
