@@ -8,6 +8,8 @@ import pytest
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.directory.opened_logs import read_opened
+from riverlog.storage.files import names
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.logs import ManualClock, append, batch, values
@@ -221,3 +223,15 @@ def test_of_a_log_without_a_record_only_its_place_is_saved() -> None:
         directory = open_directory(disk)
         epochs = [log_of(directory, each).state.epochs.entries for each in PARTITIONS]
         assert epochs == [((7, 0),), ((3, 0), (7, 1)), ((7, 0),), ((7, 0),)]
+
+
+@pytest.mark.parametrize("left", [b"", b"bo", b"boot"])
+def test_a_file_of_which_a_power_cut_left_no_line_says_nothing(left: bytes) -> None:
+    """A broker that could not read it would never start again."""
+    disk = SimulatedDisk()
+    disk.make_directories("/data")
+    if left:
+        disk.open(f"/data/{names.OPENED}", create=True).pwrite(left, 0)
+    else:
+        disk.open(f"/data/{names.OPENED}", create=True)
+    assert read_opened(disk, "/data", "boot") is None

@@ -23,7 +23,10 @@ def read_opened(disk: Disk, path: str, boot_id: str) -> set[str] | None:
     file = f"{path}/{names.OPENED}"
     if not boot_id or not disk.exists(file):
         return None
-    noted_under, *lines, _ = disk.read(file).decode(errors="replace").split("\n")  # The last may be torn.
+    whole = disk.read(file).decode(errors="replace").split("\n")[:-1]  # What stands behind them may be torn.
+    if not whole:
+        return None
+    noted_under, *lines = whole
     if noted_under != boot_id:
         return None
     opened = set[str]()
