@@ -9,8 +9,9 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DirectoryInUseError, DiskFullError, FormatError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.log.appends import AppendOrigin
 from riverlog.testing.simulated_disk import SimulatedDisk
-from tests.storage.logs import PARTITION, ManualClock, append, batch, remove_deleted, values
+from tests.storage.logs import PARTITION, ManualClock, append, batch, marker, remove_deleted, values
 from tests.storage.scenarios import CONFIG, TOPIC_ID, open_directory
 
 MARKER = "/data/.kafka_cleanshutdown"
@@ -362,3 +363,20 @@ def test_a_partition_whose_creation_failed_is_not_there_after_a_crash() -> None:
     disk.kill()
     disk.mend()
     assert PARTITION not in reopened(disk)
+
+
+def test_a_transaction_whose_marker_is_not_committed_is_not_over_after_a_clean_restart() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 1)
+    log = directory.get(PARTITION)
+    assert log is not None
+    append(log, batch(b"open", producer_id=7, sequence=0, transactional=True))
+    append(log, marker(7, commit=True), origin=AppendOrigin.COORDINATOR)
+    log.state.set_high_watermark(2)
+    assert log.last_stable_offset == 1
+    directory.close()
+    again = open_directory(disk).get(PARTITION)
+    assert again is not None
+    assert (again.high_watermark, again.log_end_offset, again.last_stable_offset) == (2, 3, 1)
+    again.state.set_high_watermark(3)
+    assert again.last_stable_offset == 3

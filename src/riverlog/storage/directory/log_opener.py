@@ -38,11 +38,12 @@ class LogOpener:
             topic_id=topic_id,
             recovery_point=checkpoints.recovery_points.get(name, 0),
             log_start_offset=checkpoints.log_starts.get(name, 0),
+            high_watermark=checkpoints.high_watermarks.get(name, 0 if is_clean else None),
             cleaned_offset=self._cleaned.get(name),
             is_clean=is_clean,
         )
         log = Log(to_open, self._environment)
-        log.state.set_high_watermark(checkpoints.high_watermarks.get(name, 0))
+        log.state.set_high_watermark(to_open.high_watermark or 0)
         return log
 
     def open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, is_clean: bool) -> Log:

@@ -8,13 +8,14 @@ index that lacks it is built anew, and nothing is cut off where the log is damag
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.errors import CorruptLogError, DamagedLogError
 from riverlog.records import batch as batches
-from riverlog.records.batch import BatchHeader
+from riverlog.records.batch import CONTROL_FLAG, BatchHeader
 from riverlog.storage.cleaning.replacements import finish_replacements
 from riverlog.storage.disk.open_files import Files
 from riverlog.storage.files import names
@@ -84,6 +85,7 @@ class LogLoader:
             base = self.to_open.log_start_offset
             segments.append(Segment(self.directory, base, self.files, created_ms=self.now_ms))
         end_offset = segments[-1].next_offset
+        self._find_unreplicated(segments, producers, snapshots, end_offset)
         epochs.truncate_from_end(end_offset)
         snapshots.remove_strays({segment.base_offset for segment in segments}, end_offset)
         log_start_offset = max(self.to_open.log_start_offset, segments[0].base_offset)
@@ -272,8 +274,27 @@ class LogLoader:
                 self.files.disk.unlink(names.segment_path(self.directory, segment.base_offset, suffix))
         return sum(segment.size_bytes for segment in dropped)
 
-    def _replay(
+    def _find_unreplicated(
         self, segments: list[Segment], producers: ProducerStates, snapshots: ProducerSnapshots, end: int
+    ) -> None:
+        """Transactions whose markers the high watermark has not passed are not over for a reader, and a
+        snapshot that was taken behind the markers does not know them."""
+        watermark = self.to_open.high_watermark
+        if watermark is None:
+            return
+        if any(header.attributes & CONTROL_FLAG for header, _, _ in _batches(segments, watermark, end)):
+            replayed = ProducerStates()
+            self._replay(segments, replayed, snapshots, end, snapshot_end=watermark)
+            producers.unreplicated = replayed.unreplicated
+
+    def _replay(
+        self,
+        segments: list[Segment],
+        producers: ProducerStates,
+        snapshots: ProducerSnapshots,
+        end: int,
+        *,
+        snapshot_end: int | None = None,
     ) -> None:
         replay_producers(
             segments,
@@ -281,6 +302,7 @@ class LogLoader:
             snapshots,
             start=self.to_open.log_start_offset,
             end=end,
+            snapshot_end=snapshot_end,
             oldest_ms=self.now_ms - self.config.producer_id_expiration_ms,
         )
 
@@ -303,15 +325,25 @@ def replay_producers(
     start: int,
     end: int,
     oldest_ms: int,
+    snapshot_end: int | None = None,
 ) -> None:
-    """Bring `producers` to the state at `end`: the newest whole snapshot, then the batches behind it."""
-    snapshot_offset, entries = snapshots.load_latest(end)
+    """Bring `producers` to the state at `end`: the newest whole snapshot, up to `snapshot_end` if that is
+    given, then the batches behind it."""
+    snapshot_offset, entries = snapshots.load_latest(end if snapshot_end is None else snapshot_end)
     producers.load(
         (producer_id, entry)
         for producer_id, entry in entries
         if entry.transaction_first_offset is not None or entry.last_timestamp_ms > oldest_ms
     )
-    start = max(start, snapshot_offset)
+    for header, view, at in _batches(segments, max(start, snapshot_offset), end):
+        if header.producer_id >= 0:
+            producers.apply(header, header.base_offset, end_marker(header, view, at))
+
+
+def _batches(
+    segments: list[Segment], start: int, end: int
+) -> Iterator[tuple[BatchHeader, ReadableBuffer, int]]:
+    """From the one that holds `start`, as far as they can be found."""
     for segment in segments:
         if segment.next_offset <= start or segment.base_offset >= end or not segment.size_bytes:
             continue
@@ -325,5 +357,4 @@ def replay_producers(
         for _, header, view, at in scan_batches(segment.log.get(), located[0], segment.size_bytes):
             if header.base_offset >= end:
                 break
-            if header.producer_id >= 0:
-                producers.apply(header, header.base_offset, end_marker(header, view, at))
+            yield header, view, at

@@ -47,6 +47,8 @@ class LogToOpen:
     topic_id: UUID | None = None
     recovery_point: int = 0
     log_start_offset: int = 0
+    high_watermark: int | None = None
+    """None where nobody knows."""
     cleaned_offset: int = 0
     """Compaction has been here, and may have left gaps below."""
     is_clean: bool = False
