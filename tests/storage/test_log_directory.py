@@ -337,7 +337,7 @@ def test_a_topic_id_that_a_power_cut_has_taken_is_written_when_the_log_is_used()
 
 
 def test_a_partition_that_a_full_disk_had_no_room_for_can_be_made_later() -> None:
-    """Found by the simulator: what was left of it was taken for damage, or for the log, after a clean shutdown."""
+    """Found by the simulator: what was left was taken for damage, or for the log, after a clean stop."""
     disk = SimulatedDisk()
     directory = open_directory(disk)
     disk.capacity_bytes = disk.used_bytes() + 20
