@@ -140,6 +140,7 @@ OUR_BROKER_KEYS = (
     "riverlog.insecure",
     "riverlog.lease.strict",
     "riverlog.open.files.max",
+    "riverlog.open.logs.max",
     "riverlog.replica.lag.max.messages",
     "riverlog.strays.accept",
 )

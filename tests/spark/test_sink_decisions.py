@@ -6,6 +6,7 @@ from riverlog.client.cluster import Cluster as Client
 from riverlog.spark.sink.decisions import TOPIC, create_topic, driver_id, task_prefix
 from riverlog.testing import Cluster
 from riverlog.testing.cluster_records import address_of
+from tests.waiting import eventually
 
 
 def test_decisions_have_as_many_replicas_as_the_transaction_log() -> None:
@@ -13,8 +14,13 @@ def test_decisions_have_as_many_replicas_as_the_transaction_log() -> None:
         address = address_of(cluster.bootstrap_servers.split(",")[0])
         with Client(ClientSettings((address,), "test", 10, 10)) as client:
             create_topic(client)
-            partitions = client.topics([TOPIC])[TOPIC].partitions
-            assert {len(each.replicas) for each in partitions.values()} == {3}
+
+            def replicas() -> set[int]:
+                client.invalidate()  # Another broker may not have heard of the topic yet.
+                partitions = client.topics([TOPIC])[TOPIC].partitions
+                return {len(each.replicas) for each in partitions.values()}
+
+            eventually(lambda: replicas() == {3}, "three replicas of each partition")
 
 
 def test_the_command_line_knows_the_transactions_of_the_sink_by_their_names() -> None:
