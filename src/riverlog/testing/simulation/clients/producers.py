@@ -97,6 +97,7 @@ class Producer(SimulatedClient):
         )
         if reply.error_code:
             self.refused("init", reply.error_code)
+            self._routes.go_anywhere()  # Any broker gives ids; one without the store has none left.
             await self.pause(0.2)
             return False
         self._producer = (reply.producer_id, reply.producer_epoch)
