@@ -10,6 +10,7 @@ from riverlog.testing.simulation import cases, own_faults
 from riverlog.testing.simulation.cases import draw, from_json
 from riverlog.testing.simulation.command import run
 from riverlog.testing.simulation.faults import ScheduleError
+from riverlog.testing.simulation.runs import run_case
 from riverlog.testing.simulation.shrinking import shrink
 from tests.simulation.seeds import operations_of
 
@@ -84,6 +85,16 @@ def test_a_healthy_core_has_seeds_in_which_a_directory_is_dead() -> None:
     cases_with_it = [case for case in map(_liveness, range(20)) if _has(case, "dead_directory")]
     assert len(cases_with_it) >= 3
     assert all(case.settings["log.dirs"].count(",") == 2 for case in cases_with_it)
+
+
+def test_a_seed_in_which_few_logs_may_be_open_closes_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = {seed: draw(seed) for seed in range(20)}
+    with_few = [each for each in drawn.values() if "riverlog.open.logs.max" in each.settings]
+    outcomes = [run_case(each) for each in with_few]
+    assert [each.violation for each in outcomes] == [None] * len(with_few)
+    assert sum(each.counts["logs closed"] for each in outcomes) >= 3
+    monkeypatch.setattr(own_faults, "_FEW_OPEN_LOGS_SHARE", 0)
+    assert {seed for seed, case in drawn.items() if draw(seed) != case} == {each.seed for each in with_few}
 
 
 def _liveness(seed: int) -> cases.Case:

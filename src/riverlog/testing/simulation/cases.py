@@ -160,7 +160,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         drawn += _draw_lasting(chance, chaos_s, [each for each in hosts if each != "admin"])
     if profile == "core":
         drawn += draw_lost_nodes(chance, nodes, chaos_s)
-    own = draw_own_faults(seed, profile, chaos_s)
+    own = draw_own_faults(seed, profile, chaos_s, hosts)
     drawn += own.faults
     case = Case(
         seed,

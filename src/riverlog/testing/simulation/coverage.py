@@ -44,6 +44,9 @@ MUST_HAPPEN: Final = (
 """Besides every fault that the profile draws."""
 
 
+MUST_HAPPEN_ON_ONE_NODE: Final = ("logs closed",)
+"""Of those that nobody uses, where few may be open."""
+
 MUST_HAPPEN_IN_A_CLUSTER: Final = (
     "sessions expired",
     "partitions without a leader",
@@ -51,6 +54,7 @@ MUST_HAPPEN_IN_A_CLUSTER: Final = (
     "partition states not answered",
 )
 
+_CLOSED: Final = "riverlog_idle_logs_closed_total"
 
 _OPEN: Final = (
     TransactionState.ONGOING,
@@ -122,6 +126,7 @@ class Coverage:
         states = {each.state for each in _transactions(parts)}
         for state in sorted(states & set(_OPEN)):
             self._ends[f"ends while a transaction is {state.name.lower()}"] += 1
+        self._ends["logs closed"] += int(parts.metrics.counter(_CLOSED).value)
 
     def check_quiet(self, nodes: Sequence[SimulatedNode]) -> None:
         """Nothing is going on any more: no transaction is open past its time (I14), but those that an unclean

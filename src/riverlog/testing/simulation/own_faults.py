@@ -1,10 +1,11 @@
-"""Faults that are drawn each from a stream of chance of its own, named by the fault.
+"""What is drawn each from a stream of chance of its own, named by it: faults, and what they need.
 
 A seed that does not get such a fault is the same run as before there was one, so that what is known of a seed
 stays true when a fault is added here.
 """
 
 import random
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 _RESTORED_STORE_SHARE: Final = 0.15
@@ -13,6 +14,11 @@ _DEAD_DIRECTORY_SHARE: Final = 0.3
 _DEAD_DIRECTORY_PROFILES: Final = ("liveness",)
 _DIRECTORIES: Final = ("/data", "/more", "/others")
 """A node that keeps its own metadata has it in the first, which it cannot do without."""
+_FEW_OPEN_LOGS_SHARE: Final = 0.2
+_FEW_OPEN_LOGS_PROFILES: Final = ("standard",)
+_OPEN_LOGS_MAX: Final = (1, 2, 3)
+_LEFT_ALONE_S: Final = (12.0, 30.0)
+"""A log is closed when nobody has used it from one look to the next, which are 10 seconds apart."""
 
 
 class OwnFaults(NamedTuple):
@@ -21,10 +27,12 @@ class OwnFaults(NamedTuple):
     """What they need."""
 
 
-def draw_own_faults(seed: int, profile: str, chaos_s: float) -> OwnFaults:
+def draw_own_faults(seed: int, profile: str, chaos_s: float, hosts: Sequence[str]) -> OwnFaults:
     restored = _draw_restored_store(_chance("restored_store", seed, profile), profile, chaos_s)
     dead = _draw_dead_directory(_chance("dead_directory", seed, profile), profile, chaos_s)
-    return OwnFaults(restored + dead, {"log.dirs": ",".join(_DIRECTORIES)} if dead else {})
+    few = _draw_few_open_logs(_chance("few_open", seed, profile), profile, chaos_s, hosts)
+    directories = {"log.dirs": ",".join(_DIRECTORIES)} if dead else {}
+    return OwnFaults(restored + dead + few.faults, {**directories, **few.settings})
 
 
 def _chance(fault: str, seed: int, profile: str) -> random.Random:
@@ -44,3 +52,21 @@ def _draw_dead_directory(chance: random.Random, profile: str, chaos_s: float) ->
         return []
     at_s, directory = round(chance.uniform(0, 0.9) * chaos_s, 3), chance.choice(_DIRECTORIES[1:])
     return [{"at_s": at_s, "fault": "dead_directory", "directory": directory, "lasts": True, "hosts": []}]
+
+
+def _draw_few_open_logs(
+    chance: random.Random, profile: str, chaos_s: float, hosts: Sequence[str]
+) -> OwnFaults:
+    """Few logs may be open, and once or twice most clients rest for long enough that some are closed."""
+    if profile not in _FEW_OPEN_LOGS_PROFILES or chance.random() >= _FEW_OPEN_LOGS_SHARE:
+        return OwnFaults([], {})
+    rests = [
+        {
+            "at_s": round(chance.uniform(0, 0.7) * chaos_s, 3),
+            "fault": "stopped_client",
+            "for_s": round(chance.uniform(*_LEFT_ALONE_S), 3),
+            "hosts": chance.sample(hosts, chance.randint(len(hosts) // 2, len(hosts))),
+        }
+        for _ in range(chance.randint(1, 2))
+    ]
+    return OwnFaults(rests, {"riverlog.open.logs.max": str(chance.choice(_OPEN_LOGS_MAX))})
