@@ -76,6 +76,32 @@ def test_what_one_broker_could_acknowledge_alone_ends_with_the_lease(
     run_virtually(run)
 
 
+@pytest.mark.parametrize(
+    ("image", "unclean", "refused"),
+    [
+        (partition_image(isr=[ME])._replace(elr=(SECOND,)), False, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (partition_image(isr=[ME, SECOND]), False, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (partition_image(isr=[ME]), True, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (partition_image(isr=[ME]), False, ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+def test_who_finds_too_few_in_sync_is_told_when_another_may_lead(
+    image: PartitionImage, unclean: bool, refused: ErrorCode
+) -> None:
+    """For too few in sync a client asks again here, and would never find who has led for long."""
+
+    async def run() -> None:
+        config = LogConfig(unclean_leader_election=unclean, min_insync_replicas=3)
+        cluster = Cluster(Logs(config=config))
+        partition = opened(cluster, image)
+        cluster.replicas.standing.lease = lease = GivenLease()
+        assert written(partition, for_all=True) is ErrorCode.NOT_ENOUGH_REPLICAS
+        lease.held = False
+        assert written(partition, for_all=True) is refused
+
+    run_virtually(run)
+
+
 def test_acks_all_goes_on_and_is_acknowledged_while_the_followers_fetch() -> None:
     async def run() -> None:
         cluster = Cluster()

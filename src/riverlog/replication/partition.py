@@ -199,10 +199,12 @@ class Partition(RoleHolder):
         role = self._role
         if not isinstance(role, Leader):
             return AppendRefused(self.refusal() or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if for_all_replicas and not self.has_enough_replicas:
-            return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
-        if self._commits_alone(for_all_replicas) and not self.tenure.is_sure():
+        is_short = for_all_replicas and not self.has_enough_replicas
+        if (is_short or self._commits_alone(for_all_replicas)) and not self.tenure.is_sure():
+            # Also where there are too few: whoever is told only that would ask here again, and for ever.
             return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if is_short:
+            return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
         if origin is AppendOrigin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
         else:
