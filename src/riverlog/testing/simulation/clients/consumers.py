@@ -62,13 +62,17 @@ class Consumer(SimulatedClient):
         await self._fetch(index, position)
 
     async def _find_latest(self, index: int) -> None:
-        """What was told before the question is not taken back by the same leader or one after it (I3)."""
+        """What was told before the question is not taken back by the same leader or one after it (I3).
+
+        But by an unclean election: what a leader of an epoch before it goes on to tell is gone with it."""
         ledger = next(iter(self._ledger.named(self.plan.topic, index)), None)
         if ledger is None or len(self._ledger.named(self.plan.topic, index)) > 1:
             return
         before, cuts = ledger.told_ends.get(self.plan.is_committed_only), len(ledger.lost)
         answer = await self._list_offsets(index, _LATEST)
         if answer is None or len(ledger.lost) != cuts:
+            return
+        if answer.leader_epoch < ledger.unclean_epoch:
             return
         told = (answer.leader_epoch, answer.offset)
         if before is not None and told[0] >= before[0] and told[1] < before[1]:
