@@ -18,6 +18,7 @@ from riverlog.coordinator.transactions.cluster_transactions import (
 )
 from riverlog.coordinator.transactions.local_markers import LocalMarkerWriter
 from riverlog.coordinator.transactions.markers import Marker
+from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.errors import ErrorCode
@@ -33,6 +34,7 @@ from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from tests.coordinator.hosting import Cluster, LoopClock, image, read_now, run_virtually
+from tests.replication.replicated import image_of, partition_image
 
 ME = ProducerIdAndEpoch(7, 1)
 AT, BESIDE = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -57,13 +59,23 @@ class Coordinator:
         return question
 
 
+class EndedLease:
+    timeout_s = 9.0
+
+    def now_s(self) -> float:
+        return 100.0
+
+    def is_held(self) -> bool:
+        return False
+
+
 class World:
-    def __init__(self) -> None:
+    def __init__(self, metadata: ClusterImage | None = None) -> None:
         cluster = Cluster()
         groups = GroupCoordinator(
             GroupConfig(), cluster.replicas, lambda: cluster.image, clock=LoopClock(), read=read_now
         )
-        cluster.show(image({"orders": 2}))
+        cluster.show(metadata or image({"orders": 2}))
         self.coordinator = Coordinator()
         self.replicas = cluster.replicas
         self._markers = LocalMarkerWriter(cluster.replicas, groups, LoopClock())
@@ -188,6 +200,25 @@ def test_an_answer_that_nobody_waits_for_disturbs_nobody() -> None:
         world.admission.admit("payments", ME, [AT], Support.ADDS)
         world.coordinator.answer(None)
         world.partition.log.producers.expire(0, 1)
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+def test_no_answer_has_clients_look_for_the_leader_where_another_may_lead() -> None:
+    """A broker that is cut off from the others would be asked again for ever."""
+
+    async def work() -> None:
+        world = World(image_of(partition_image()))
+        world.replicas.standing.lease = EndedLease()
+        for answered, told in (
+            (ErrorCode.NETWORK_EXCEPTION, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+            (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
+        ):
+            asked = world.admit()
+            await asyncio.sleep(0)
+            world.coordinator.answer(answered)
+            assert await asked == {AT: told}
         assert world.questions == 0
 
     run_virtually(work)

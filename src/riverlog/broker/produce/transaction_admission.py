@@ -92,9 +92,31 @@ class TransactionAdmission:
         question = Question(transactional_id, producer, tuple(unknown), adds=support is Support.ADDS)
         asked = self._transactions.ask(question)
         if asked.done() and not _is_to_wait(asked.result(), support):
-            return _refusals(asked.result(), unknown, support)
+            return self._refusals(asked.result(), unknown, support)
         guarded = self._guard(question)
         return _Later(lambda: self._admit_later(asked, guarded, question, support))
+
+    def _refusals(self, answer: Verdict, partitions: Sequence[TopicPartition], support: Support) -> Refusals:
+        if answer is None:
+            return _NONE_REFUSED
+        if isinstance(answer, ErrorCode):
+            answer = dict.fromkeys(partitions, answer)
+        return {
+            at: self._error_for_client(at, error, support)
+            for at, error in answer.items()
+            if error is not ErrorCode.NONE
+        }
+
+    def _error_for_client(self, at: TopicPartition, error: ErrorCode, support: Support) -> ErrorCode:
+        told = _error_for_client(error, support)
+        if told is _ASK_AGAIN and self._may_be_led_elsewhere(at):
+            # A broker that is cut off reaches no coordinator, and would be asked again for ever.
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return told
+
+    def _may_be_led_elsewhere(self, partition: TopicPartition) -> bool:
+        found = self._replicas.find(*partition)
+        return isinstance(found, Partition) and not found.tenure.is_sure()
 
     def _entry(self, partition: TopicPartition, producer_id: int) -> ProducerEntry | None:
         producers = self._producers_of(partition)
@@ -138,7 +160,7 @@ class TransactionAdmission:
             left_ms -= config.add_retry_pause_ms
             asked = self._transactions.ask(question)
             guarded = self._guard(question)
-        refusals = dict(_refusals(answer, question.partitions, support))
+        refusals = dict(self._refusals(answer, question.partitions, support))
         for at in ended:
             if not _is_open(self._entry(at, question.producer.producer_id), question.producer):
                 refusals.setdefault(at, _ASK_AGAIN)
@@ -175,16 +197,6 @@ def _is_to_wait(answer: Verdict, support: Support) -> bool:
     if isinstance(answer, ErrorCode):
         return answer is ErrorCode.CONCURRENT_TRANSACTIONS
     return ErrorCode.CONCURRENT_TRANSACTIONS in answer.values()
-
-
-def _refusals(answer: Verdict, partitions: Sequence[TopicPartition], support: Support) -> Refusals:
-    if answer is None:
-        return _NONE_REFUSED
-    if isinstance(answer, ErrorCode):
-        answer = dict.fromkeys(partitions, answer)
-    return {
-        at: _error_for_client(error, support) for at, error in answer.items() if error is not ErrorCode.NONE
-    }
 
 
 def _error_for_client(error: ErrorCode, support: Support) -> ErrorCode:
