@@ -9,12 +9,13 @@ import pytest
 from riverlog.controller import writes
 from riverlog.controller.decisions.added_partitions import AddedPartitions
 from riverlog.controller.decisions.deletion import TopicToDelete
+from riverlog.controller.decisions.elections import Election
 from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text
-from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.model.metadata_store import Create, Operation, Set
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.metadata_store import Create, Operation, OutcomeUnknownError, Set
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
 from tests.waiting import until
@@ -195,6 +196,36 @@ def test_many_elections_are_few_writes_and_one_that_is_contradicted_leaves_the_o
             assert sizes.count(1) <= 101
             assert max(sizes) == 100
             assert sum(size > 1 for size in sizes) <= len(led) // 100 + 1
+
+    run(scenario)
+
+
+def test_elections_whose_answer_is_lost_are_known_although_one_of_them_was_changed_since() -> None:
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            assignments = [(index, (1, 2)) for index in range(5)]
+            await parts.controller.create_topics([NewTopic("t", assignments=assignments)])
+            asked = [TopicPartition("t", index) for index in range(5)]
+            paths = [layout.partition_state(*each) for each in asked]
+            led_by_two = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(1), NodeId(2)), 1, 5)
+            data = payloads.encode_partition(led_by_two)
+            await parts.store.multi([Set(path, data) for path in paths])
+            await parts.follower.refresh(paths)
+            multi, is_first = parts.store.multi, True
+
+            async def multi_of_unknown_outcome(operations: Sequence[Operation]) -> None:
+                nonlocal is_first
+                await multi(operations)
+                if is_first:
+                    is_first = False
+                    changed = payloads.PartitionNode(NodeId(1), LeaderEpoch(10), (NodeId(1),), 1, 5)
+                    await multi([Set(paths[0], payloads.encode_partition(changed))])
+                    raise OutcomeUnknownError("lost")
+
+            parts.store.multi = multi_of_unknown_outcome  # type: ignore[method-assign]
+            outcomes = await parts.controller.elect_leaders(Election.PREFERRED, asked)
+            assert outcomes == dict.fromkeys(asked)
+            assert [each.leader for each in parts.follower.image.topics["t"].partitions] == [1] * 5
 
     run(scenario)
 

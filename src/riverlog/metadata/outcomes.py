@@ -2,9 +2,11 @@
 
 A multi is all or nothing, so that the effect of one of its operations proves all of it. Which one is the
 caller's to say: it must be one whose effect nobody else's write would have, as the node of a topic with its
-fresh id, or a state with an expected version.
+fresh id, or a state with an expected version. Of many states in one multi any proves it: some may have been
+changed again before they are read.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -25,16 +27,23 @@ async def write_multi(
     """As `MetadataStore.multi`, but never of unknown outcome: after a lost answer it reads whether the write
     was carried out, and if it was not, tries again.
 
-    `proof` is the operation by which that is seen; without it, the first that changes something.
+    `proof` is the operation by which that is seen; without it, the first that changes something, or any that
+    expects a version.
     """
-    proof = proof or next((each for each in operations if not isinstance(each, Check)), None)
+    proofs = _proofs_in(operations) if proof is None else [proof]
     while True:
         try:
             return await store.multi(operations)
         except OutcomeUnknownError:
             await store.sync()
-            if proof is not None and await has_happened(store, proof):
+            if any(await asyncio.gather(*(has_happened(store, each) for each in proofs))):
                 return None
+
+
+def _proofs_in(operations: Sequence[Operation]) -> list[Operation]:
+    changes = [each for each in operations if not isinstance(each, Check)]
+    versioned = [each for each in changes[1:] if isinstance(each, Set) and each.expected_version is not None]
+    return [*changes[:1], *versioned]
 
 
 async def has_happened(store: MetadataStore, operation: Operation) -> bool:
