@@ -4,7 +4,15 @@ import struct
 
 import pytest
 
-from riverlog.metadata.multi_read import Content, MultiRead, Question, Refused
+from riverlog.metadata.multi_read import (
+    BYTES_MAX,
+    QUESTIONS_MAX,
+    Content,
+    MultiRead,
+    Question,
+    Refused,
+    in_requests,
+)
 
 STAT = struct.pack("!qqqqiiiqiiq", 11, 12, 13, 14, 3, 5, 6, 77, 4, 2, 99)
 END = struct.pack("!i?i", -1, True, -1)
@@ -30,3 +38,19 @@ def test_answers_are_told_apart_by_their_types(offset: int) -> None:
         ["x", "é"],
         Content(b"", 3, 11, 12, 77, 2),
     ]
+
+
+def test_a_request_has_no_more_questions_and_bytes_than_a_server_takes() -> None:
+    chroot, longest = "/kafka", "/" + "x" * BYTES_MAX
+    short = [f"/{number}" for number in range(QUESTIONS_MAX + 1)]
+    long = [f"/{number:02d}{'é' * 10_000}" for number in range(60)]
+    for paths, count in ((short, 2), (long, 3), ([*short[:2], longest, *short[:2]], 3), ([], 0)):
+        pieces = list(in_requests(paths, chroot))
+        assert [path for piece in pieces for path in piece] == paths
+        assert len(pieces) == count
+        for piece in pieces:
+            request = MultiRead([Question(chroot + path) for path in piece])
+            asked = sum(each.size_bytes for each in request.questions)
+            assert asked + 9 == len(request.serialize())
+            assert len(piece) <= QUESTIONS_MAX
+            assert asked <= BYTES_MAX or piece == [longest]

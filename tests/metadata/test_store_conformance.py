@@ -163,6 +163,20 @@ def test_a_tree_of_topics_has_every_partition_with_its_state_or_without(open_sto
     run(open_store, scenario)
 
 
+def test_nodes_are_read_together_whose_names_are_longer_than_a_request_can_be(open_store: OpenStore) -> None:
+    """Groups and subscriptions to metrics have names of any length, and settings under them."""
+
+    async def scenario(store: MetadataStore, reopen: Reopen) -> None:
+        paths = [f"/config/{number:02d}{'x' * 30_000}" for number in range(40)]
+        for path in paths:
+            await store.create(path, path[:10].encode())
+        assert set(await store.tree("/config")) == {"/config", *paths}
+        nodes = await asyncio.gather(*map(store.get, paths))
+        assert [node is not None and node.data for node in nodes] == [path[:10].encode() for path in paths]
+
+    run(open_store, scenario)
+
+
 def test_a_tree_is_the_node_and_all_below_and_no_sibling_with_the_same_beginning(
     open_store: OpenStore,
 ) -> None:

@@ -5,7 +5,7 @@ values only; `kazoo_session` sends them.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
@@ -18,11 +18,19 @@ _GET_CHILDREN: Final = 8
 _ERROR: Final = -1
 _END: Final = _HEADER.pack(_ERROR, True, -1)
 _UNWATCHED: Final = b"\0"
+_BESIDE_PATH: Final = _HEADER.size + _LENGTH.size + len(_UNWATCHED)
+QUESTIONS_MAX: Final = 500
+BYTES_MAX: Final = 500_000
+"""Of the questions in one request, of which ZooKeeper takes 1,048,575. A longer one is asked by itself."""
 
 
 class Question(NamedTuple):
     path: str
     for_children: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        return _BESIDE_PATH + len(self.path.encode())
 
 
 class Content(NamedTuple):
@@ -40,6 +48,20 @@ class Refused(NamedTuple):
 
 
 Answer: TypeAlias = Content | list[str] | Refused
+
+
+def in_requests(paths: Sequence[str], chroot: str = "") -> Iterator[list[str]]:
+    """As many at a time as can be asked for in one request, below `chroot`."""
+    some, size, beside = list[str](), 0, _BESIDE_PATH + len(chroot.encode())
+    for path in paths:
+        added = beside + len(path.encode())
+        if some and (len(some) == QUESTIONS_MAX or size + added > BYTES_MAX):
+            yield some
+            some, size = [], 0
+        some.append(path)
+        size += added
+    if some:
+        yield some
 
 
 @dataclass(frozen=True, slots=True)

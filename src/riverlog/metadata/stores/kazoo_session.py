@@ -24,7 +24,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Watch, write_string
 
 from riverlog.metadata.layout import parent
-from riverlog.metadata.multi_read import Answer, MultiRead, Question, Refused
+from riverlog.metadata.multi_read import BYTES_MAX, QUESTIONS_MAX, Answer, MultiRead, Question, Refused
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -62,8 +62,6 @@ _NOT_ANSWERED: Final = (
 )
 _ANY_VERSION: Final = -1
 _PERSISTENT_RECURSIVE: Final = 1
-_QUESTIONS_MAX: Final = 500
-"""In one request, of those that are asked at the same time."""
 _READ_SHARE: Final = 2 / 3
 """Of the session's time-out, which kazoo waits for an answer."""
 
@@ -77,7 +75,12 @@ class Node(NamedTuple):
     child_count: int
 
 
-_Asked = tuple[Sequence[Question], "asyncio.Future[list[Answer]]"]
+class _Asked(NamedTuple):
+    """Questions that fit into one request."""
+
+    questions: Sequence[Question]
+    answers: "asyncio.Future[list[Answer]]"
+    size_bytes: int
 
 
 class KazooSession:
@@ -135,6 +138,7 @@ class KazooSession:
         await self._ask(lambda: self._call_server(_AddWatch(path)))
 
     async def read(self, paths: Sequence[str]) -> list[Node | None]:
+        """What these nodes hold, no more of them than fit into a request (`in_requests`)."""
         answers = await self._ask_together([Question(path) for path in paths])
         return [None if answer is None else self._node(answer) for answer in answers]
 
@@ -144,7 +148,7 @@ class KazooSession:
         return Node(Versioned(data, version, created, changed, is_mine), child_count)
 
     async def children(self, paths: Sequence[str]) -> list[list[str]]:
-        """The names below each of these nodes, none where it is not there."""
+        """The names below each of these nodes, none where it is not there; of so many as `read`."""
         answers = await self._ask_together([Question(path, for_children=True) for path in paths])
         return [sorted(answer or ()) for answer in answers]
 
@@ -211,24 +215,25 @@ class KazooSession:
             callback(argument)
 
     async def _ask_together(self, questions: Sequence[Question]) -> list[Any]:
-        """What is asked in the same turn of the event loop goes to the server in one request. None for a node
-        that is not there."""
-        asked: asyncio.Future[list[Answer]] = self._loop.create_future()
-        self._to_ask.append((questions, asked))
+        """What is asked in the same turn of the event loop goes to the server in one request, where it fits.
+        None for a node that is not there."""
+        answers: asyncio.Future[list[Answer]] = self._loop.create_future()
+        self._to_ask.append(_Asked(questions, answers, sum(each.size_bytes for each in questions)))
         if len(self._to_ask) == 1:
             self._loop.call_soon(self._send_questions)
-        answers = await asked
-        return [_answer_to(*each) for each in zip(questions, answers, strict=True)]
+        return [_answer_to(*each) for each in zip(questions, await answers, strict=True)]
 
     def _send_questions(self) -> None:
         to_ask, self._to_ask = deque(self._to_ask), []
         while to_ask:
             together = [to_ask.popleft()]
-            room = _QUESTIONS_MAX - len(together[0][0])
-            while to_ask and len(to_ask[0][0]) <= room:
+            room = QUESTIONS_MAX - len(together[0].questions)
+            room_bytes = BYTES_MAX - together[0].size_bytes
+            while to_ask and len(to_ask[0].questions) <= room and to_ask[0].size_bytes <= room_bytes:
                 together.append(to_ask.popleft())
-                room -= len(together[-1][0])
-            request = MultiRead([question for questions, _ in together for question in questions])
+                room -= len(together[-1].questions)
+                room_bytes -= together[-1].size_bytes
+            request = MultiRead([question for each in together for question in each.questions])
             sent = self._send(partial(self._call_server, request))
             sent.add_done_callback(partial(_share, together))
 
@@ -296,14 +301,14 @@ _NOT_THE_REASON: Final = (exceptions.RolledBackError, exceptions.RuntimeInconsis
 def _share(together: "list[_Asked]", sent: "asyncio.Future[list[Answer]]") -> None:
     """Among those whose questions were sent together."""
     error, start = sent.exception(), 0
-    for questions, asked in together:
+    for questions, answers, _ in together:
         end = start + len(questions)
-        if asked.done():
+        if answers.done():
             pass  # Nobody waits for it any more.
         elif error is not None:
-            asked.set_exception(error)
+            answers.set_exception(error)
         else:
-            asked.set_result(sent.result()[start:end])
+            answers.set_result(sent.result()[start:end])
         start = end
 
 

@@ -12,10 +12,11 @@ Not here: kazoo (`kazoo_session`); what a server is that does not answer (`zooke
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from riverlog.metadata import layout
+from riverlog.metadata.multi_read import in_requests
 from riverlog.metadata.stores.kazoo_session import KazooSession, Node, NotAnsweredError
 from riverlog.metadata.stores.watches import Watches, topmost
 from riverlog.metadata.stores.zookeeper_servers import ConnectString, explain_silence
@@ -41,7 +42,6 @@ T = TypeVar("T")
 
 _MULTI_BYTES_MAX: Final = 1_000_000
 """ZooKeeper takes 1,048,575 (`jute.maxbuffer`)."""
-_READS_AT_ONCE: Final = 500
 _HEARTBEATS: Final = 3
 """In the time of a session."""
 _SILENCE_S: Final = 2.0
@@ -132,7 +132,7 @@ class ZooKeeperStore:
         while level:
             parents: list[str] = []
             below: list[str] = []
-            for some in _chunks(level):
+            for some in in_requests(level, self._connect.chroot):
                 for each, node in zip(some, await self._nodes(some), strict=True):
                     if node is None:
                         continue
@@ -142,7 +142,7 @@ class ZooKeeperStore:
                     elif node.child_count:
                         parents.append(each)
             level = below
-            for some in _chunks(parents):
+            for some in in_requests(parents, self._connect.chroot):
                 for each, names in zip(some, await self._children(some), strict=True):
                     level += [f"{each.rstrip('/')}/{name}" for name in names]
         return found
@@ -358,11 +358,6 @@ def _sync_at(path: str) -> Callable[[KazooSession], Awaitable[KazooSession]]:
         return session
 
     return sync
-
-
-def _chunks(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(paths), _READS_AT_ONCE):
-        yield paths[start : start + _READS_AT_ONCE]
 
 
 def _check_size(operation: Operation) -> None:
