@@ -15,7 +15,7 @@ from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
-from riverlog.model.metadata_store import Create, Operation, OutcomeUnknownError, Set
+from riverlog.model.metadata_store import Create, Operation, OutcomeUnknownError, Set, StoreWriteError
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
 from tests.waiting import until
@@ -226,6 +226,34 @@ def test_elections_whose_answer_is_lost_are_known_although_one_of_them_was_chang
             outcomes = await parts.controller.elect_leaders(Election.PREFERRED, asked)
             assert outcomes == dict.fromkeys(asked)
             assert [each.leader for each in parts.follower.image.topics["t"].partitions] == [1] * 5
+
+    run(scenario)
+
+
+def test_what_is_refused_again_and_again_is_tried_once_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many changes it was refused after, each of which is a reason to try again."""
+    monkeypatch.setattr("riverlog.controller.controller._SETTLE_AGAIN_S", 0.1)
+
+    async def refused(operations: Sequence[Operation]) -> None:
+        raise StoreWriteError("full")
+
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        beside = ensemble.connect()
+        async with running(ensemble.connect(), brokers=5) as parts:
+            await parts.controller.create_topics([NewTopic("t", 5)])
+            monkeypatch.setattr(parts.store, "multi", refused)
+            for count, broker in enumerate((2, 3, 4, 5), 1):
+                await beside.delete(layout.broker(broker))
+                await until(lambda count=count: len(told()) >= count)  # type: ignore[misc]
+            caplog.clear()
+            began_s = asyncio.get_running_loop().time()
+            await until(lambda: len(told()) >= 6)
+            assert asyncio.get_running_loop().time() - began_s > 0.45
+
+    def told() -> list[str]:
+        return [each.message for each in caplog.records if "have not got their leaders" in each.message]
 
     run(scenario)
 

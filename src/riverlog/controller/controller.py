@@ -212,6 +212,8 @@ class Controller:
     def _look_again_after(self, refusal: Refusal | None) -> None:
         if refusal is not None and refusal is not NOT_CONTROLLER:
             _logger.warning("Some partitions have not got their leaders: %s", refusal.message)
+            if self._again is not None:
+                self._again.cancel()
             loop = asyncio.get_running_loop()
             self._again = loop.call_later(_SETTLE_AGAIN_S, self._settle_soon)
 
