@@ -258,6 +258,29 @@ def test_what_is_refused_again_and_again_is_tried_once_at_a_time(
     run(scenario)
 
 
+def test_that_a_store_takes_no_elections_is_told_once_for_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("riverlog.controller.controller._SETTLE_AGAIN_S", 1000.0)
+    tried: list[int] = []
+
+    async def refused(operations: Sequence[Operation]) -> None:
+        tried.append(sum(isinstance(each, Set) for each in operations))
+        raise StoreWriteError("full")
+
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", LARGE)])
+            monkeypatch.setattr(parts.store, "multi", refused)
+            await ensemble.connect().delete(layout.broker(2))
+            await until(lambda: any("have not got their leaders" in each.message for each in caplog.records))
+            rounds = sum(tried) / LARGE  # A half of them, together and then each by itself.
+            assert rounds >= 1
+            assert sum(each.message == "full" for each in caplog.records) == 2 * rounds
+
+    run(scenario)
+
+
 def of_two(parts: Parts) -> list[PartitionImage]:
     return [each for each in parts.follower.image.topics["t"].partitions if each.replicas == (NodeId(2),)]
 

@@ -7,6 +7,7 @@ is lost, ends here. Not here: what is written.
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import compress
 from typing import Final
 
 from riverlog.controller.decisions.candidacy import Term
@@ -39,12 +40,14 @@ class TermWrites:
 
     async def write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
         """Carry out all of it in one step, or say why none of it was written."""
+        return _told([await self._write(term, operations)])[0]
+
+    async def _write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
         try:
             await write_multi(self._store, [term.check, *operations])
         except UnreachableError as error:
             return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(error))
         except StoreWriteError as error:
-            _logger.error("%s", error)
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         except SessionLostError:
             self._office.resign()
@@ -62,21 +65,26 @@ class TermWrites:
             if NOT_CONTROLLER in outcomes:
                 outcomes += [NOT_CONTROLLER] * len(some)
             else:
-                outcomes += await asyncio.gather(*(self.write(term, piece) for piece in some))
-        return outcomes
+                outcomes += await asyncio.gather(*(self._write(term, piece) for piece in some))
+        return _told(outcomes)
 
     async def write_changes(self, term: Term, changes: Sequence[Sequence[Operation]]) -> list[Refusal | None]:
         """As `write_each`, of small changes each of which expects a version: many in one step, and only
         where one of them is contradicted each by itself."""
         together = [changes[at : at + _TOGETHER_MAX] for at in range(0, len(changes), _TOGETHER_MAX)]
         steps = [[operation for change in some for operation in change] for some in together]
-        outcomes: list[Refusal | None] = []
-        for some, outcome in zip(together, await self.write_each(term, steps), strict=True):
-            if outcome is None or outcome is NOT_CONTROLLER or len(some) == 1:
-                outcomes += [outcome] * len(some)
-            else:
-                outcomes += await self.write_each(term, some)
-        return outcomes
+        outcomes = await self.write_each(term, steps)
+        is_again = [
+            len(some) > 1 and outcome is not None and outcome is not NOT_CONTROLLER
+            for some, outcome in zip(together, outcomes, strict=True)
+        ]
+        again = [change for some in compress(together, is_again) for change in some]
+        by_themselves = iter(await self.write_each(term, again))
+        return [
+            next(by_themselves) if is_refused else outcome
+            for some, outcome, is_refused in zip(together, outcomes, is_again, strict=True)
+            for _ in some
+        ]
 
     async def _contradicted(self, term: Term, error: Exception) -> Refusal:
         """The store is not as the decision took it to be: by a later controller, or by hand."""
@@ -90,3 +98,11 @@ class TermWrites:
         return Refusal(
             ErrorCode.UNKNOWN_SERVER_ERROR, f"The metadata was changed by somebody else ({error}) Try again."
         )
+
+
+def _told(outcomes: list[Refusal | None]) -> list[Refusal | None]:
+    """Where the store could not be written the log says so, once for all that it has kept from being done."""
+    found = {each.message for each in outcomes if each and each.error is ErrorCode.KAFKA_STORAGE_ERROR}
+    for message in sorted(filter(None, found)):
+        _logger.error("%s", message)
+    return outcomes
