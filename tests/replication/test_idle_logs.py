@@ -91,6 +91,19 @@ def test_the_logs_that_were_left_alone_for_longest_are_closed(broker: Broker, cl
     assert ends(client) == [3, 2, 1, 1, 0, 0]
 
 
+def test_looks_take_turns(broker: Broker, client: RawClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when what is due is run while the duty is at it."""
+    monkeypatch.setattr("riverlog.replication.idle_logs._LOOKED_AT_PER_TURN", 1)
+
+    async def close(node: Node) -> None:
+        await asyncio.gather(*(node._idle_logs.close_some() for _ in range(10)))
+
+    write(client, *range(PARTITIONS))
+    look(broker)
+    broker.call(close)
+    assert len(opened(broker)) == 1
+
+
 def test_no_more_are_closed_than_there_are_too_many(tmp_path: Path) -> None:
     with (
         Broker(data_dir=str(tmp_path), riverlog_open_logs_max=4) as broker,

@@ -49,12 +49,17 @@ class IdleLogs:
         self._directories = directories
         self._flusher = flusher
         self._open_max = open_max
+        self._turn = asyncio.Lock()
         self._looks = 0
         self._at_rest: dict[Partition, _Rest] = {}
         self._closed = metrics.counter("riverlog_idle_logs_closed_total")
 
     async def close_some(self) -> None:
         """One look, and as many are closed as there are too many and at rest since the look before."""
+        async with self._turn:
+            await self._close_some()
+
+    async def _close_some(self) -> None:
         excess = self._directories.open_count - self._open_max
         if excess <= 0:
             self._at_rest.clear()
