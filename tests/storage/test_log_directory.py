@@ -1,6 +1,7 @@
 """A data directory: whose it is, what a start reads, and what a clean shutdown leaves."""
 
 import errno
+from itertools import combinations
 from uuid import UUID
 
 import pytest
@@ -9,6 +10,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DirectoryInUseError, DiskFullError, FormatError, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
+from riverlog.storage.files.partition_metadata import encode_uuid
 from riverlog.storage.log.appends import AppendOrigin
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.logs import PARTITION, ManualClock, append, batch, marker, remove_deleted, values
@@ -322,6 +324,19 @@ def test_a_topic_id_that_a_power_cut_has_torn_is_not_taken_for_damage_after_a_cl
     log = directory.get(PARTITION, TOPIC_ID)
     assert log is not None
     assert log.topic_id == TOPIC_ID
+
+
+def test_a_topic_id_with_a_hole_from_a_power_cut_does_not_keep_a_start_from_recovering_the_log() -> None:
+    """Where it was written piece by piece any of them may be lost, the number of its version, too."""
+    written = b"version: 0\ntopic_id: " + encode_uuid(TOPIC_ID).encode()
+    for start, end in combinations(range(len(written) + 1), 2):
+        disk = SimulatedDisk()
+        with_records(disk)
+        disk.kill()
+        torn = disk.open(f"/data/{PARTITION}/partition.metadata")
+        torn.pwrite(bytes(end - start), start)
+        torn.close()
+        assert [log.topic_id for log in reopened(disk).recover()] == [None], (start, end)
 
 
 def test_a_topic_id_that_a_power_cut_has_taken_is_written_when_the_log_is_used() -> None:

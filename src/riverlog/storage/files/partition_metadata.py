@@ -29,8 +29,8 @@ def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | N
         line.split(": ", 1) for line in disk.read(path).decode(errors="replace").splitlines() if ": " in line
     )
     try:
-        version, written = fields["version"], fields["topic_id"]
-        if version != "0":
+        version, written = int(fields["version"]), fields["topic_id"]
+        if version != 0:
             raise CorruptLogError(f"{path} has the unknown version {version}.")
         return decode_uuid(written)
     except (KeyError, ValueError, binascii.Error) as error:
