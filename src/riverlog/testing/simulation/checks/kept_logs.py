@@ -19,11 +19,11 @@ class KeptLogsCheck:
         self._before: dict[str, UUID] = {}
 
     def note_start(self, node: SimulatedNode) -> None:
-        self._before = _logs(node.disk, node.log_directories)
+        self._before = identified_logs(node.disk, node.log_directories)
 
     def compare(self, node: SimulatedNode, parts: ObservedNode) -> None:
         living = set(_topic_ids(node))
-        after = _logs(node.disk, node.log_directories)
+        after = identified_logs(node.disk, node.log_directories)
         for path, topic_id in self._before.items():
             if topic_id in living and path not in after:
                 raise Violation("I21", f"the start took {path} away, a log of the topic {topic_id}")
@@ -36,7 +36,7 @@ def _topic_ids(node: SimulatedNode) -> Iterator[UUID]:
         yield payloads.decode_topic(name, written.data).topic_id
 
 
-def _logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
+def identified_logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
     """Directories of partitions that say which topic they are of."""
     found = {}
     for root in roots:
@@ -50,8 +50,10 @@ def _logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
 
 
 def _topic_id(content: bytes) -> UUID | None:
-    """None for a torn file: it is too short, or as long as it was, with zeros in it."""
-    _, _, written = content.partition(b"topic_id: ")
+    """None for a torn file: it is too short, or as long as it was, with zeros anywhere in it."""
+    version, _, written = content.partition(b"\ntopic_id: ")
+    if version != b"version: 0":
+        return None
     try:
         return decode_uuid(written.decode())
     except ValueError:
