@@ -69,7 +69,7 @@ class Holding:
         """Offsets may be missing; `compaction` knows which."""
         ledger = self.ledger
         for header, data in cursor.read(self.end, until):
-            if not ledger.is_the_same(header, memoryview(data)):
+            if not ledger.is_present(header, memoryview(data)):
                 self._cursor = None
                 return
             self.end = header.next_offset

@@ -108,15 +108,19 @@ class PartitionLedger:
                 yield from _records(batch.data)
 
     def is_the_same(self, header: BatchHeader, data: memoryview) -> bool:
-        """Whether the batch holds what was committed at its offsets, or was before a power cut took it."""
-        committed = self.at(header.base_offset)
-        if committed is not None and committed.header.crc == header.crc:
-            return committed.base_offset == header.base_offset
-        if committed is not None and self.is_compacted and self._holds_records_of(header, data):
-            return True
-        return any(
+        """Whether the batch holds what is committed at its offsets, or was before something took it."""
+        return self.is_present(header, data) or any(
             each.base_offset == header.base_offset and each.header.crc == header.crc for each in self.lost
         )
+
+    def is_present(self, header: BatchHeader, data: memoryview) -> bool:
+        """Whether the batch holds what is committed at its offsets now, not what was before a cut."""
+        committed = self.at(header.base_offset)
+        if committed is None:
+            return False
+        if committed.header.crc == header.crc:
+            return committed.base_offset == header.base_offset
+        return self.is_compacted and self._holds_records_of(header, data)
 
     def _holds_records_of(self, header: BatchHeader, data: memoryview) -> bool:
         if header.is_control:
