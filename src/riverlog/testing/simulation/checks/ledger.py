@@ -172,10 +172,11 @@ class Ledger:
         """Committed by a leader whose history an unclean election has ended."""
         ledger.lost.append(CommittedBatch(header, data))
 
-    def skip(self, ledger: PartitionLedger, log_start: int) -> None:
+    def skip(self, ledger: PartitionLedger, log_start: int, first_offset: int) -> None:
         """What is below was deleted before anybody could look: it was committed and gone in one step, or a
-        power cut took it and left where the log starts."""
-        ledger.end = log_start
+        power cut took it and left where the log starts. The batch that holds the log start, if any, begins at
+        `first_offset` and is committed as a whole, since readers are given it so."""
+        ledger.end = first_offset if first_offset >= ledger.end else log_start
 
     def check_acknowledged(self, topic: str, index: int, offset: int, crc: int) -> None:
         """A producer was told that its batch stands at this offset (I1, I6)."""

@@ -28,6 +28,15 @@ def batches(disk: SimulatedDisk, directory: str) -> Iterator[tuple[BatchHeader, 
             yield header, bytes(content[position : position + header.size_bytes])
 
 
+def base_of(disk: SimulatedDisk, directory: str, offset: int) -> int:
+    """Where the batch begins that holds the offset; the offset itself where none does."""
+    for base in [each for each in segment_bases(disk, directory) if each <= offset][-1:]:
+        for _, header in walk(disk.peek(segment_path(directory, base))):
+            if header.base_offset <= offset < header.next_offset:
+                return header.base_offset
+    return offset
+
+
 class LogCursor:
     """A place in the files of a log, from which the next committed batches are read."""
 

@@ -13,7 +13,7 @@ from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Role
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
-from riverlog.testing.simulation.checks.log_files import LogCursor, batches, segment_bases
+from riverlog.testing.simulation.checks.log_files import LogCursor, base_of, batches, segment_bases
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 
@@ -140,7 +140,8 @@ class NodeObserver:
         ledger = view.ledger
         note_log_start(ledger, bounds.log_start, log.config)
         if bounds.log_start > ledger.end:
-            self._ledger.skip(ledger, bounds.log_start)
+            first_offset = base_of(self._node.disk, view.cursor.directory, bounds.log_start)
+            self._ledger.skip(ledger, bounds.log_start, first_offset)
         if bounds.high_watermark > ledger.end:
             for header, data in view.cursor.read(ledger.end, bounds.high_watermark):
                 self._ledger.commit(ledger, header, data)

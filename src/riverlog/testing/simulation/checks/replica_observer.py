@@ -22,7 +22,7 @@ from riverlog.replication.roles import Leader
 from riverlog.testing.simulation.checks.cuts import check_cut
 from riverlog.testing.simulation.checks.holding import Holding, Holdings
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
-from riverlog.testing.simulation.checks.log_files import LogCursor, batches
+from riverlog.testing.simulation.checks.log_files import LogCursor, base_of, batches
 from riverlog.testing.simulation.checks.observer import (
     Bounds,
     NodeObserver,
@@ -204,7 +204,8 @@ class ReplicaObserver(NodeObserver):
                     self._ledger.lose(ledger, header, data)
             return
         if bounds.log_start > ledger.end:
-            self._ledger.skip(ledger, bounds.log_start)
+            first_offset = base_of(self._node.disk, view.cursor.directory, bounds.log_start)
+            self._ledger.skip(ledger, bounds.log_start, first_offset)
         self._check_held(view, min(bounds.high_watermark, ledger.end))
         if bounds.high_watermark <= ledger.end:
             return

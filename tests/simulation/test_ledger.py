@@ -1,0 +1,54 @@
+"""What the simulator takes for committed where nobody could look before some of it was deleted."""
+
+from uuid import UUID
+
+from riverlog.records.batch import patch, read_header
+from riverlog.records.builder import build_batch
+from riverlog.testing.simulated_disk import SimulatedDisk
+from riverlog.testing.simulation.checks.ledger import Ledger
+from riverlog.testing.simulation.checks.log_files import LogCursor, base_of
+
+_DIRECTORY = "/data/t-0"
+
+
+def _disk_with_two_batches_of_three() -> SimulatedDisk:
+    disk = SimulatedDisk()
+    disk.make_directories(_DIRECTORY)
+    file = disk.open(f"{_DIRECTORY}/00000000000000000000.log", create=True)
+    position = 0
+    for base_offset in (0, 3):
+        data = bytearray(build_batch([(0, None, b"%d" % number, ()) for number in range(3)]))
+        patch(data, 0, base_offset=base_offset, leader_epoch=0)
+        file.pwrite(bytes(data), position)
+        position += len(data)
+    file.close()
+    return disk
+
+
+def test_a_batch_across_the_log_start_is_committed_although_what_is_below_was_never_seen() -> None:
+    disk = _disk_with_two_batches_of_three()
+    ledgers = Ledger()
+    ledger = ledgers.of("t", UUID(int=7), 0)
+    ledgers.skip(ledger, 4, base_of(disk, _DIRECTORY, 4))
+    for header, data in LogCursor(disk, _DIRECTORY).read(ledger.end, 6):
+        ledgers.commit(ledger, header, data)
+    assert ledger.end == 6
+    committed = ledger.at(4)
+    assert committed is not None
+    assert committed.base_offset == 3
+
+
+def test_what_is_committed_is_not_committed_again_by_a_batch_across_the_log_start() -> None:
+    disk = _disk_with_two_batches_of_three()
+    ledgers = Ledger()
+    ledger = ledgers.of("t", UUID(int=7), 0)
+    other = bytearray(build_batch([(0, None, b"other", ())] * 4))
+    ledgers.commit(ledger, read_header(other), bytes(other))
+    ledgers.skip(ledger, 5, base_of(disk, _DIRECTORY, 5))
+    assert ledger.end == 5
+
+
+def test_an_offset_that_no_batch_holds_is_where_the_log_begins() -> None:
+    disk = _disk_with_two_batches_of_three()
+    assert [base_of(disk, _DIRECTORY, offset) for offset in (0, 2, 3, 5, 6)] == [0, 0, 3, 3, 6]
+    assert base_of(SimulatedDisk(), _DIRECTORY, 4) == 4
