@@ -57,6 +57,22 @@ def test_a_torn_tail_is_cut_and_the_log_goes_on() -> None:
     assert values(log) == [(0, b"whole"), (1, b"next")]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_recovery_has_cut_does_not_come_back_behind_what_is_written_in_its_place(seed: int) -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    for number in range(4):
+        append(log, batch(b"old-%d" % number), leader_epoch=2)
+    path = log.segments[0].log.path
+    log.close()
+    disk.flip_bit(path, 8 * 60)  # In the records of the first batch.
+    log = open_log(disk)
+    assert log.log_end_offset == 0
+    append(log, batch(b"new-0"), leader_epoch=4)
+    disk.crash(seed)
+    assert values(open_log(disk)) in ([], [(0, b"new-0")])
+
+
 def test_only_segments_after_the_recovery_point_are_scanned() -> None:
     disk = SimulatedDisk()
     log = open_log(disk, config=SMALL)

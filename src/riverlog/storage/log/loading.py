@@ -243,6 +243,7 @@ class LogLoader:
                 _note_producer(segment, producers, header, view, at)
         if segment.size_bytes < size_on_disk:
             file.truncate(segment.size_bytes)
+            file.datasync()  # Or a power cut would bring it back behind what is written in its place.
         segment.save_indexes()
         return size_on_disk - segment.size_bytes
 
