@@ -104,6 +104,19 @@ def test_looks_take_turns(broker: Broker, client: RawClient, monkeypatch: pytest
     assert len(opened(broker)) == 1
 
 
+def test_nothing_is_kept_of_partitions_that_were_written_and_closed_and_deleted(
+    broker: Broker, client: RawClient
+) -> None:
+    async def kept(node: Node) -> int:
+        return len(node._idle_logs._replicas._idle._waiting)
+
+    write(client, *range(PARTITIONS))
+    look(broker, times=2)
+    assert len(opened(broker)) == 1
+    client.delete_topic(TOPIC)
+    assert broker.call(kept) == 0
+
+
 def test_no_more_are_closed_than_there_are_too_many(tmp_path: Path) -> None:
     with (
         Broker(data_dir=str(tmp_path), riverlog_open_logs_max=4) as broker,

@@ -160,7 +160,8 @@ class ReplicaSet:
     def let_go(self, partition: Partition) -> None:
         """Its log is about to be closed; it must be at rest. Those who wait for records go on waiting."""
         del self._partitions[partition.topic_partition]
-        self._idle.put(partition.topic_partition, partition.retire())
+        if readers := partition.retire():
+            self._idle.put(partition.topic_partition, readers)
 
     def close(self) -> None:
         """Lead nothing any more: from here on nothing is appended, and the logs can be saved and closed.
