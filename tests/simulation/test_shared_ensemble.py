@@ -144,3 +144,20 @@ def test_an_ensemble_that_has_not_gone_back_has_nothing_to_put_back() -> None:
         shared, _, _ = _session(world)
         shared.put_back()
         assert shared.ensemble.get(_PATH) is not None
+
+
+def test_an_ensemble_goes_back_while_its_sessions_hear_of_changes_late() -> None:
+    """Found by seeds of replicas: a session was told later, by the loop, which does not run meanwhile."""
+    with World(4) as world:
+        shared, life, session = _session(world)
+        shared.keep_snapshots()
+        other = shared.connect("other", life)
+        life.run(lambda: world.loop.create_task(session.create("/mine", ephemeral=True)))
+        world.run_for(1)
+        assert shared.ensemble.get("/mine") is not None
+        shared.ensemble.watch_delay_s = 0.5
+        shared.go_back(1.5)
+        assert shared.ensemble.watch_delay_s == 0.5
+        assert not shared.ensemble.has(other)
+        world.run_for(1)
+        assert shared.ensemble.get("/mine") is None

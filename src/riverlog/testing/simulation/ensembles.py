@@ -91,8 +91,10 @@ class SharedEnsemble:
 
     def _begin_again(self, snapshot: Snapshot) -> Snapshot:
         """What it held before."""
+        delay_s, self.ensemble.watch_delay_s = self.ensemble.watch_delay_s, 0.0
         for heard in self._heard:
-            self.ensemble.end(heard.session)
+            self.ensemble.end(heard.session)  # Who ends next is not told later, when it has ended, too.
+        self.ensemble.watch_delay_s = delay_s
         before = self.ensemble.snapshot()
         self.ensemble.restore(snapshot)
         return before
