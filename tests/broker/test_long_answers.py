@@ -278,15 +278,21 @@ def test_replies_to_long_and_short_requests_keep_their_order(client: RawClient) 
 
 
 def test_others_are_answered_while_a_long_answer_is_made(broker: Broker, client: RawClient) -> None:
+    """A loop that is held answers one of them at the most, however often it is tried; it is tried again, as
+    a busy machine may not let this process ask more often."""
     with RawClient(broker) as other:
-        other.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
-        client.send(ApiKey.LIST_OFFSETS, 7, list_offsets("absent", range(60_000)))
-        answered = 0
-        while not select.select([client.socket], [], [], 0)[0]:
+
+        def answered_meanwhile() -> int:
             other.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
-            answered += 1
-        assert len(client.receive(ApiKey.LIST_OFFSETS, 7).topics[0].partitions) == 60_000
-    assert answered > 10
+            client.send(ApiKey.LIST_OFFSETS, 7, list_offsets("absent", range(60_000)))
+            answered = 0
+            while not select.select([client.socket], [], [], 0)[0]:
+                other.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+                answered += 1
+            assert len(client.receive(ApiKey.LIST_OFFSETS, 7).topics[0].partitions) == 60_000
+            return answered
+
+        eventually(lambda: answered_meanwhile() > 10, "others were not answered meanwhile")
 
 
 def test_a_client_that_leaves_while_its_long_answer_is_made_is_let_go(broker: Broker) -> None:

@@ -65,12 +65,20 @@ async def _serve(settings: Settings, is_supervised: bool) -> None:
     finally:
         watch.stop()
         await node.stop(clean=not node.has_failed.is_set())
-        for number in _STOP_SIGNALS:  # The loop, when it is closed, would let the next one kill the process.
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN)
+        _ignore_signals(loop)
     if node.has_failed.is_set():
         raise StorageError("All data directories have failed. Check the disks, then start the broker again.")
     _logger.info("stopped")
+
+
+def _ignore_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """The loop, when it is closed, would let the next one kill the process, and so would the moment in which
+    it gives them up."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    for number in _STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
 
 
 async def _first_of(*events: asyncio.Event) -> None:

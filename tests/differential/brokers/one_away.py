@@ -44,7 +44,8 @@ def _away() -> list[Step]:
 
 def _alone() -> list[Step]:
     """Nobody leads, until it is back. Topics are made that it shall hold a replica of."""
-    nobody = {"topics.0.partitions.0.leader_id": -1}
+    # A broker that is gone is no leader for those who have not heard yet that nobody was elected.
+    nobody = {"topics.0.partitions.0.leader_id": -1, "topics.0.partitions.0.leader_epoch": 1}
     return [
         *placed(ALONE, [[3]]),
         at(3, produce(9, ALONE, batch("a"))),
