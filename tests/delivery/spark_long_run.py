@@ -57,6 +57,8 @@ class LongRun:
             master="local[2]",
             bootstrap=bootstrap,
             sample_every=max(1, self.batches // _SAMPLES),
+            # Half of the time that each batch may take; more batches than asked for would show nothing more.
+            interval_ms=int(500 * self.seconds / self.batches),
         ) as driver:
             ends_at = time.monotonic() + self.seconds
             while min(map(len, self.batch_ms.values())) < self.batches or time.monotonic() < ends_at:

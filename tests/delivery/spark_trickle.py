@@ -57,7 +57,8 @@ class Trickle:
         else:
             writer = writer.format("riverlog").options(**target)
         checkpoint = Path(self._given["directory"]) / "checkpoints" / way
-        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(processingTime=f"{self._given['interval_ms']} milliseconds").start()
         # Two queries that begin at the same moment can spoil something that Spark keeps for both.
         while query.isActive and query.lastProgress is None:
             time.sleep(_POLL_S)
