@@ -17,6 +17,7 @@ CASES = {
     "start_and_memory": "start, idle memory, many connections",
     "data_path": "produce, fetch and small requests",
     "several_brokers": "one cluster on one host: ready, idle, small requests from 1,000 connections",
+    "failed_disk": "a directory of a leader that fails, ZooKeeper: until another leads",
     "many_partitions": "100,000 idle partitions",
     "questions": "100,000 partitions that every tool asks about",
     "offsets": "committing offsets, and a million of them after kill -9",
