@@ -9,6 +9,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from riverlog.model.errors import RiverlogError
+from riverlog.spark.worker_memory import set_loaded_aside
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -19,6 +20,7 @@ def plainly(work: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(work)
     def told(*args: _P.args, **named: _P.kwargs) -> _T:
+        set_loaded_aside()
         try:
             return work(*args, **named)
         except RiverlogError as error:
@@ -32,6 +34,7 @@ def plainly_each(work: Callable[_P, Iterator[_T]]) -> Callable[_P, Iterator[_T]]
 
     @wraps(work)
     def told(*args: _P.args, **named: _P.kwargs) -> Iterator[_T]:
+        set_loaded_aside()
         try:
             yield from work(*args, **named)
         except RiverlogError as error:
