@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from riverlog.client.core.connection import LIMITS, ClientLimits, ConnectionCore, Login
 from riverlog.client.core.events import Closed, Event, Opened, Outcome, Replied, Unanswered
 from riverlog.client.core.versions import ServedVersions
+from riverlog.client.earliest_timer import EarliestTimer
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.network import Address, Connecting, Network, Socket
 from riverlog.wire.apis import ApiKey
@@ -64,7 +65,7 @@ class PeerConnection:
         self._opened: asyncio.Future[ServedVersions] | None = None
         self._connecting: Connecting | None = None
         self._socket: Socket | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = EarliestTimer(self._loop)
         self._is_watching = False
         self._waiting: deque[_Asked] = deque()
         self._events: deque[Event[_Asked]] = deque()
@@ -92,7 +93,7 @@ class PeerConnection:
         """Once. Fails with an `OSError`: that of the connection, or `ConnectionError` with the reason."""
         assert self._opened is None, "a connection is opened once"
         self._opened = self._loop.create_future()
-        self._timer = self._loop.call_later(self._timeout_s, self._on_timer)
+        self._timer.ring_by(self._loop.time() + self._timeout_s, self._on_timer)
         self._connecting = self._network.connect(self.address, self._on_connected)
         return self._opened
 
@@ -185,8 +186,7 @@ class PeerConnection:
 
     def _send(self, asked: _Asked) -> None:
         self._waiting.append(asked)
-        if self._timer is None or asked.deadline_s < self._timer.when():
-            self._set_timer(asked.deadline_s)
+        self._timer.ring_by(asked.deadline_s, self._on_timer)
         if not self._is_watching:
             self._flush()
 
@@ -241,14 +241,8 @@ class PeerConnection:
 
     # Time.
 
-    def _set_timer(self, deadline_s: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(deadline_s, self._on_timer)
-
     def _on_timer(self) -> None:
         """It is not moved with each reply: when it rings early, it is set for who waits then."""
-        self._timer = None
         assert self._opened is not None
         if not self._opened.done():
             self._lose(f"no connection to {self.address} within {self._timeout_s:g} s")
@@ -257,7 +251,7 @@ class PeerConnection:
             if deadline_s <= self._loop.time():
                 self._lose(f"{self.address} did not answer in time")
             else:
-                self._set_timer(deadline_s)
+                self._timer.ring_by(deadline_s, self._on_timer)
 
     # What happened.
 
@@ -294,9 +288,9 @@ class PeerConnection:
             self._on_closed(event.reason)
 
     def _end_transport(self) -> None:
-        for each in (self._timer, self._connecting):
-            if each is not None:
-                each.cancel()
-        self._timer = self._connecting = None
+        self._timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
         if self._socket is not None:
             self._socket.close()

@@ -20,6 +20,7 @@ from riverlog.client.core.connection import ClientLimits, RequestTooLarge
 from riverlog.client.core.events import Outcome
 from riverlog.client.core.retrying import BACKOFF, Backoff
 from riverlog.client.core.versions import UnsupportedApiError
+from riverlog.client.earliest_timer import EarliestTimer
 from riverlog.client.peer_connection import PeerConnection, UnansweredError
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address, Network
@@ -142,7 +143,7 @@ class _Peer:
         self._failures = 0
         self._not_before_s = self._loop.time()
         self._pause: asyncio.TimerHandle | None = None
-        self._overdue: asyncio.TimerHandle | None = None
+        self._overdue = EarliestTimer(self._loop)
 
     def ask(self, question: _Question) -> None:
         connection = self._connection
@@ -164,10 +165,10 @@ class _Peer:
     def close(self) -> None:
         if self._connection is not None:
             self._leave(self._connection)
-        for timer in (self._pause, self._overdue):
-            if timer is not None:
-                timer.cancel()
-        self._pause = self._overdue = None
+        self._overdue.cancel()
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         self._tell_all_who_wait("closed here")
 
     def _go_on(self) -> None:
@@ -269,17 +270,11 @@ class _Peer:
         """One timer for all who wait. It is not moved when they go: when it rings early, it is set anew."""
         if not self._waiting:
             return
-        timer, deadline_s = self._overdue, self._waiting[-1].deadline_s
-        if timer is None:
-            deadline_s = min(each.deadline_s for each in self._waiting)
-        elif timer.when() <= deadline_s:
-            return
-        else:
-            timer.cancel()
-        self._overdue = self._loop.call_at(deadline_s, self._on_overdue)
+        is_known = self._overdue.when_s is not None
+        new = [self._waiting[-1]] if is_known else self._waiting
+        self._overdue.ring_by(min(each.deadline_s for each in new), self._on_overdue)
 
     def _on_overdue(self) -> None:
-        self._overdue = None
         now_s = self._loop.time()
         late = [each for each in self._waiting if each.deadline_s <= now_s]
         self._waiting = deque(

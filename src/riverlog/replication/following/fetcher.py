@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from riverlog.client.core.events import Unanswered
 from riverlog.client.core.retrying import Backoff
 from riverlog.client.core.versions import UnsupportedApiError
+from riverlog.client.earliest_timer import EarliestTimer
 from riverlog.client.peer_connection import PeerConnection
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
@@ -89,7 +90,7 @@ class LeaderFetcher:
         self._is_closed = False
         self._failures = 0
         self._not_before_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = EarliestTimer(self._loop)
         self._turn: asyncio.Handle | None = None
         self._ranges: dict[FollowedKey, Followed] = {}
         """Those whose leader's first and last offset must be asked for."""
@@ -134,10 +135,10 @@ class LeaderFetcher:
     def close(self) -> None:
         """What comes late is dropped. Closing twice is no error."""
         self._is_closed = True
-        for handle in (self._timer, self._turn):
-            if handle is not None:
-                handle.cancel()
-        self._timer = self._turn = None
+        self._timer.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
         self._leave()
 
     def _go_on(self) -> None:
@@ -154,7 +155,7 @@ class LeaderFetcher:
             if now_s >= self._not_before_s:
                 self._connect()
             else:
-                self._wake_at(self._not_before_s)
+                self._timer.ring_by(self._not_before_s, self.wake)
         elif self._is_open and not self._is_asking:
             self._ask(now_s)
 
@@ -254,7 +255,7 @@ class LeaderFetcher:
         _logger.log(level, "Broker %d, a leader of partitions here: %s", self.leader, reason)
         self._not_before_s = self._loop.time() + self._backoff.pause_s(self._failures, self._chance())
         self._failures += 1
-        self._wake_at(self._not_before_s)
+        self._timer.ring_by(self._not_before_s, self.wake)
 
     def _leave(self) -> None:
         connection, self._connection = self._connection, None
@@ -262,17 +263,6 @@ class LeaderFetcher:
         self._session.forget_session()
         if connection is not None:
             connection.close()
-
-    def _wake_at(self, when_s: float) -> None:
-        if self._timer is not None:
-            if self._timer.when() <= when_s and not self._timer.cancelled():
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(when_s, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self.wake()
 
     # Requests.
 
@@ -288,7 +278,7 @@ class LeaderFetcher:
             if request is None:
                 due_s = self._session.next_pause_end_s()
                 if due_s is not None:
-                    self._wake_at(due_s)
+                    self._timer.ring_by(due_s, self.wake)
                 return
             self._is_asking = True
             connection.request(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator
 from heapq import heappop, heappush
 from itertools import count
 from math import nextafter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from riverlog.testing.simulation.handles import Handle, Timer, Turn
 from riverlog.testing.simulation.lives import CURRENT, Life
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _THREAD_MIN_S: Final = 0.00005
 _THREAD_SPREAD_S: Final = 0.002
+_AT_ONCE_S: Final = 0.0005
 _FOREVER_S: Final = float("inf")
 
 
@@ -158,13 +159,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         life = CURRENT.get(self.world) if context is None else context.get(CURRENT, self.world)
-        handle = Timer(when, callback, args, context)
+        # As uvloop: what is due within half a millisecond is no timer, and does not know when it is due.
+        is_due = when - self.time() < _AT_ONCE_S
+        handle: Turn | Timer = (
+            Turn(callback, args, context) if is_due else Timer(when, callback, args, context)
+        )
         if life.is_alive:
             when_s = when / life.clock_rate
             while when_s * life.clock_rate < when:
                 when_s = nextafter(when_s, _FOREVER_S)  # Never early by its own clock, not even by rounding.
             self._at(when_s, handle, life)
-        return handle
+        return cast(asyncio.TimerHandle, handle)
 
     def at(self, when_s: float, life: Life, callback: Callable[..., object], *args: Any) -> asyncio.Handle:
         """For the simulation itself: at a moment of the world's time, in the life's context."""
