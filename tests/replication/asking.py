@@ -2,6 +2,7 @@
 
 from riverlog.model.ids import NodeId
 from riverlog.replication.partition import Partition
+from riverlog.replication.resting import Watched
 from riverlog.replication.tenure import Asker
 from tests.coordinator.hosting import Cluster
 
@@ -28,6 +29,12 @@ class Asking:
 
     def asked(self, partition: Partition) -> Asker | None:
         return Asker(self.node_id, 0.0, self._question_before)
+
+    def may_rest(self, partition: Partition) -> bool:
+        return False
+
+    def move_to(self, watched: Watched) -> None:
+        raise AssertionError("nothing rests here")
 
     def hurry(self) -> None:
         self.hurried += 1

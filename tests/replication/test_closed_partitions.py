@@ -113,30 +113,39 @@ def test_of_many_closed_partitions_the_newest_are_kept(monkeypatch: pytest.Monke
 
 
 def test_a_copy_that_was_never_written_to_is_not_opened_by_questions() -> None:
-    """One that this node leads is, since it must know how far its followers are."""
-
     async def run() -> None:
-        logs = KnownLogs()
-        cluster = Cluster(logs)
+        cluster = Cluster(KnownLogs())
         cluster.show(image_of(partition_image(leader=2)))
         copy = looked_at(cluster)
         assert copy.refusal() is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert copy.read_refusal(None) is None
         assert copy.log.state.log_end_offset == copy.log.state.high_watermark == 0
         cluster.show(image_of(partition_image(epoch=6)))
+        assert looked_at(cluster).refusal() is None
+
+    run_virtually(run)
+
+
+@pytest.mark.parametrize("leader", [ME, 2])
+def test_one_with_other_replicas_is_opened_by_questions_where_not_all_is_known_to_be_committed(
+    leader: int,
+) -> None:
+    async def run() -> None:
+        logs = KnownLogs(facts=NOTHING._replace(high_watermark=4, log_end_offset=4))
+        cluster = Cluster(logs)
+        cluster.show(image_of(partition_image(leader=leader)))
+        assert looked_at(cluster).log.state.high_watermark == 4
+        logs.facts = NOTHING._replace(high_watermark=3, log_end_offset=4)
+        logs.changes += 1
         assert isinstance(cluster.replicas.look(TOPIC, 0), Partition)
 
     run_virtually(run)
 
 
-def test_a_copy_that_has_a_log_is_opened_by_questions() -> None:
+def test_all_that_the_only_replica_has_is_committed() -> None:
     async def run() -> None:
-        logs = KnownLogs()
-        cluster = Cluster(logs)
-        cluster.show(image_of(partition_image(leader=2)))
-        opened(cluster)
-        again = Cluster(logs)
-        again.show(image_of(partition_image(leader=2)))
-        assert isinstance(again.replicas.look(TOPIC, 0), Partition)
+        cluster = Cluster(KnownLogs(facts=NOTHING._replace(high_watermark=3, log_end_offset=4)))
+        cluster.show(image_of(SOLE))
+        assert looked_at(cluster).log.state.high_watermark == 4
 
     run_virtually(run)

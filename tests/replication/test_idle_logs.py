@@ -18,6 +18,11 @@ from riverlog.storage.log.syncing import SyncTask
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from riverlog.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.broker.raw_client import RawClient, one_record, produce_request
 from tests.broker.transaction_client import TransactionClient
@@ -204,15 +209,106 @@ def test_a_log_with_an_open_transaction_stays_open(broker: Broker, client: RawCl
     assert ends(client)[:2] == [2, 1]
 
 
-def test_compacted_logs_and_those_of_coordinators_stay_open(broker: Broker, client: RawClient) -> None:
-    broker.create_topic("compacted", config={"cleanup.policy": "compact"})
-    client.produce("compacted", one_record(b"x", key=b"k"))
+def test_logs_of_coordinators_stay_open(broker: Broker, client: RawClient) -> None:
     with TransactionClient(broker, "mine") as producer:
         producer.identity()
     write(client, 0)
     before = opened(broker)
     look(broker, times=3)
     assert opened(broker) == before - names(0)
+
+
+def write_keys(client: RawClient, topic: str, count: int) -> None:
+    """Each in a segment of its own, the last one stays open."""
+    for number in range(count):
+        assert client.produce(topic, one_record(b"%d" % number, key=b"k")).error_code == 0
+
+
+def until_closed(broker: Broker, client: RawClient, log: str) -> None:
+    """While another one is used. Not while a roll is being synced."""
+
+    def is_closed() -> bool:
+        write(client, 0)
+        look(broker)
+        return log not in opened(broker)
+
+    eventually(is_closed)
+
+
+SMALL_SEGMENTS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "80",
+    "min.cleanable.dirty.ratio": "0",
+}
+
+
+def test_a_compacted_log_is_closed_when_there_is_nothing_to_be_cleaned(
+    broker: Broker, client: RawClient
+) -> None:
+    broker.create_topic("compacted", config=SMALL_SEGMENTS)
+    write_keys(client, "compacted", 5)
+    write(client, 0)
+    clean(broker)
+    assert broker.call(lambda node: cleaned_offset(node, "compacted")) == 4
+    look(broker, times=2)
+    until_closed(broker, client, "compacted-0")
+    write_keys(client, "compacted", 1)
+    assert broker.call(lambda node: cleaned_offset(node, "compacted")) == 4, "as before it was closed"
+
+
+def clean(broker: Broker) -> None:
+    async def run(node: Node) -> None:
+        await node._directories.run_what_is_due()
+        await node._cleaner.clean_what_is_due()
+
+    broker.call(run)
+
+
+async def cleaned_offset(node: Node, topic: str) -> int:
+    logs = [log for each in node._directories.online for log in each.opened()]
+    return next(log.state.cleaned_offset for log in logs if log.topic_partition.topic == topic)
+
+
+def test_a_compacted_log_that_is_to_be_cleaned_stays_open_until_it_is(
+    broker: Broker, client: RawClient
+) -> None:
+    broker.create_topic("compacted", config=SMALL_SEGMENTS)
+    write(client, 0)
+    look(broker, times=2)
+    write_keys(client, "compacted", 5)
+
+    async def close(node: Node) -> None:
+        """Without a turn for the cleaner's own look."""
+        for _ in range(3):
+            await node._idle_logs.close_some()
+
+    broker.call(close)
+    assert "compacted-0" in opened(broker)
+    clean(broker)
+    until_closed(broker, client, "compacted-0")
+
+
+def test_a_closed_log_that_is_to_be_cleaned_by_a_new_config_is(broker: Broker, client: RawClient) -> None:
+    broker.create_topic("compacted", config={**SMALL_SEGMENTS, "min.cleanable.dirty.ratio": "1"})
+    write_keys(client, "compacted", 5)
+    until_closed(broker, client, "compacted-0")
+    setting = AlterableConfig(name="min.cleanable.dirty.ratio", value="0")
+    resource = AlterConfigsResource(resource_type=2, resource_name="compacted", configs=[setting])
+    client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+    clean(broker)
+    assert "compacted-0" in opened(broker)
+    assert broker.call(lambda node: cleaned_offset(node, "compacted")) == 4
+
+
+def test_logs_that_are_open_since_they_were_recovered_are_closed(broker: Broker, client: RawClient) -> None:
+    write(client, *range(PARTITIONS))
+    broker.kill()
+    broker.start()
+    assert opened(broker) == names(*range(PARTITIONS))
+    look(broker, times=2)
+    assert len(opened(broker)) == 1
+    with RawClient(broker) as again:
+        assert ends(again) == [1] * PARTITIONS
 
 
 def test_after_a_kill_the_logs_that_were_closed_are_not_recovered(broker: Broker, client: RawClient) -> None:

@@ -14,6 +14,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.resting import Watched
 from riverlog.replication.roles import Follower, Leader, Offline
 from riverlog.replication.waiting import PendingAck
 from riverlog.storage.log.flusher import Flusher
@@ -65,6 +66,12 @@ class Watcher:
 
     def asked(self, partition: Partition) -> None:
         return None
+
+    def may_rest(self, partition: Partition) -> bool:
+        return False
+
+    def move_to(self, watched: Watched) -> None:
+        raise AssertionError("nothing rests here")
 
     def hurry(self) -> None:
         raise AssertionError("nobody asks for a confirmation here")

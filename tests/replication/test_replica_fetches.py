@@ -8,6 +8,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.replication.follower_states import FollowerFetch, FollowerState
 from riverlog.replication.partition import Partition
+from riverlog.replication.resting import Watched
 from tests.coordinator.hosting import Cluster, run_virtually
 from tests.replication.replicated import (
     BROKER_EPOCH,
@@ -33,6 +34,12 @@ class Noting:
     def on_partition_changed(self, partition: Partition) -> None:
         log = partition.log
         self.seen.append((log.log_start_offset, log.high_watermark, log.log_end_offset))
+
+    def may_rest(self, partition: Partition) -> bool:
+        return False
+
+    def move_to(self, watched: Watched) -> None:
+        raise AssertionError("nothing rests here")
 
     def hurry(self) -> None:
         pass

@@ -227,7 +227,15 @@ class Node:
         self._stack.push_async_callback(coordinators.close)
         if not given.is_alone:
             self._start_leading(store, replicas)
-        self._idle_logs = IdleLogs(replicas, directories, flusher, self.config.open_logs_max, self.metrics)
+        directories.on_closed_cut(replicas.wake)
+        self._idle_logs = IdleLogs(
+            replicas,
+            directories,
+            flusher,
+            self.config.open_logs_max,
+            self.metrics,
+            is_to_be_cleaned=lambda log: self._cleaner.is_to_be_cleaned(log),
+        )
         moves = self._resume_moves(replicas, flusher)
         await self._serve(store, replicas, directories, coordinators, producer_ids, moves)
         coordinators.start(has_open_transactions, was_switched_off=was_switched_off)

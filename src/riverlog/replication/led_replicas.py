@@ -64,6 +64,13 @@ class LedReplicas:
         self.in_sync = replace(self.in_sync, joining=())
         return True
 
+    def are_in_sync_at(self, log_end: int) -> bool:
+        """Whether all in sync have said under this epoch that they have everything, and nobody comes in."""
+        if self.in_sync.joining:
+            return False
+        states = [self.followers.get(each) for each in self.in_sync.followers]
+        return all(each is not None and each.end_offset >= log_end for each in states)
+
     def in_sync_with(self, offset: int) -> Iterator[tuple[NodeId, int]]:
         """The followers in sync whose logs cover the offset, as they have told, with where they end."""
         for each in self.in_sync.isr:

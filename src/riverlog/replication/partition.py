@@ -9,7 +9,7 @@ producers waiting: it only moves the watermark. Used from the event loop only.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol, assert_never
+from typing import NamedTuple, assert_never
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
@@ -22,6 +22,7 @@ from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.isr import IsrChange, IsrRules
 from riverlog.replication.led_replicas import LedReplicas
+from riverlog.replication.resting import PartitionWatcher, Resting
 from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
 from riverlog.replication.shared_sync import SharedSync
 from riverlog.replication.standing import Standing
@@ -47,21 +48,6 @@ class AppendRefused(NamedTuple):
     error: ErrorCode
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
-
-
-class PartitionWatcher(Protocol):
-    def on_partition_changed(self, partition: "Partition") -> None:
-        """There are more records, or the watermark, the log start or the role is another. Called in the
-        middle of a change: it may only note that there was one, and look later."""
-        ...
-
-    def asked(self, partition: "Partition") -> Asker | None:
-        """Who copies the partition from its leader of this epoch; None for nobody."""
-        ...
-
-    def hurry(self) -> None:
-        """Have its fetch answered, so that the next one comes."""
-        ...
 
 
 class Partition(RoleHolder):
@@ -95,8 +81,9 @@ class Partition(RoleHolder):
         standing: Standing,
         *,
         readers: WaitingReaders | None = None,
+        rested: Resting | None = None,
     ) -> None:
-        """`readers` have been waiting since before the log was opened."""
+        """`readers` have been waiting since before the log was opened, of which `rested` is what was kept."""
         self.log = log
         self.topic_id = topic_id
         self.topic_partition: TopicPartition = log.topic_partition
@@ -120,6 +107,13 @@ class Partition(RoleHolder):
         )
         self._note_short_way()
         self.count_unread()
+        if rested is not None:
+            self._take_over(rested)
+
+    def _take_over(self, rested: Resting) -> None:
+        self.led.followers = rested.followers
+        for watcher in tuple(rested.watchers):
+            watcher.move_to(self)
 
     @property
     def in_sync(self) -> InSyncReplicas:
@@ -133,15 +127,36 @@ class Partition(RoleHolder):
         self._note_short_way()
         return self._readers
 
+    def rest(self) -> Resting | None:
+        """What a leader keeps of its followers while the log is closed; to be called before `retire`."""
+        if not isinstance(self._role, Leader) or self.led.in_sync.is_sole:
+            return None
+        log = self.log
+        resting = Resting(
+            self.topic_partition,
+            self.topic_id,
+            self._role.epoch,
+            log.log_start_offset,
+            log.log_end_offset,
+            self.led.followers,
+        )
+        for watcher in tuple(self._watchers):
+            watcher.move_to(resting)
+        return resting
+
     @property
     def is_at_rest(self) -> bool:
-        """Whether its log can be closed: all of it is committed without another replica, and nobody but
-        readers at its end waits for anything."""
-        log = self.log
-        is_alone = isinstance(self._role, Leader) and self.led.in_sync.is_sole
-        is_waited_for = self._syncing.is_under_way or self._producers or self._watchers
-        is_committed = log.high_watermark == log.log_end_offset
-        return is_alone and is_committed and not is_waited_for and not self._is_unwritable
+        """Whether its log can be closed: all of it is committed, all in sync have said that they have it, and
+        nobody but readers at its end waits for anything."""
+        log, role = self.log, self._role
+        if self._syncing.is_under_way or self._producers or self._is_unwritable:
+            return False
+        if log.high_watermark != log.log_end_offset:
+            return False
+        if isinstance(role, Leader):
+            are_at_end = self.led.are_in_sync_at(log.log_end_offset)
+            return are_at_end and all(each.may_rest(self) for each in self._watchers)
+        return isinstance(role, Follower) and not self._watchers
 
     def take_role(self, role: Role, in_sync: InSyncReplicas | None = None) -> None:
         """Waiting readers look again; producers that wait for an acknowledgement of another leader are told.

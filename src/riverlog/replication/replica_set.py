@@ -3,9 +3,9 @@
 Follows the cluster image: roles, deletions and configs take effect in `apply`, before a request that waited
 for the change goes on. Only the partitions that the delta names are looked at. A partition that was not read
 or written since the start costs nothing here, however many there are; its log is opened (and, if new,
-created) by the first write to it, or by the first read of what is in it. Questions about one that has no
-other replica (`look`) neither open nor make it. A log whose replica was taken off this node is deleted, as is
-that of a deleted topic.
+created) by the first write to it, or by the first read of what is in it. Questions (`look`) neither open nor
+make it, and nor do followers that have all there is (`resting`). A log whose replica was taken off this node
+is deleted, as is that of a deleted topic.
 """
 
 import logging
@@ -20,12 +20,14 @@ from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.replication.follower_states import FollowerStates
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
+from riverlog.replication.resting import Resting, RestingPartitions
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.standing import Standing
-from riverlog.storage.log.closed_log import NOTHING, ClosedLog, LogFacts
+from riverlog.storage.log.closed_log import ClosedLog, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
@@ -83,6 +85,7 @@ class ReplicaSet:
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._idle = IdleReaders()
+        self._resting = RestingPartitions()
         self._failed: set[TopicPartition] = set()
         """In directories that have failed; opened or not."""
         self._looked_at: dict[tuple[str, int], IdlePartition] = {}
@@ -116,7 +119,8 @@ class ReplicaSet:
         return self._image.partition(*partition.topic_partition)
 
     def look(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
-        """For a question: the log of a sole replica is neither made nor opened by it."""
+        """For a question: a log is neither made by it nor opened, unless it is not known how much of it is
+        committed."""
         key = topic, index
         partition = self._partitions.get(key)
         if partition is not None:
@@ -131,19 +135,44 @@ class ReplicaSet:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.look(topic, index)
 
-    def unwritten_role(self, topic: str, index: int, topic_id: UUID) -> Role | None:
-        """The role of a partition here that was never written to, which is not opened for that; None for any
-        other, and where that cannot be told."""
+    def closed_copy(self, topic: str, index: int, topic_id: UUID) -> tuple[Role, LogFacts] | None:
+        """The role of a partition here whose log is closed, and what is known of that; None for any other,
+        and where that cannot be told."""
         image = self._placed(topic, index)
-        if self.has_log(topic, index) or isinstance(image, ErrorCode):
-            return None  # What a log says that was closed holds where it is the only replica.
+        if (topic, index) in self._partitions or isinstance(image, ErrorCode):
+            return None
         if self._image.topics[topic].topic_id != topic_id:
             return None
         try:
             facts = self._logs.facts_of(TopicPartition(topic, index), topic_id)
         except (StorageError, DiskFullError):
             return None
-        return self._role(image) if facts is NOTHING else None
+        return None if facts is None else (self._role(image), facts)
+
+    def rest(self, idle: IdlePartition, follower: NodeId, broker_epoch: int) -> Resting | None:
+        """What is kept of a closed partition that this node leads, for a follower that has all of it; None
+        where it has to be opened for that follower."""
+        image = self._placed(*idle.topic_partition)
+        if isinstance(image, ErrorCode) or not isinstance(idle.role, Leader):
+            return None
+        if follower not in image.isr or not self.standing.is_present(follower, broker_epoch):
+            return None
+        state, epoch = idle.log.state, idle.role.epoch
+        return self._resting.of(
+            idle.topic_partition,
+            lambda: Resting(
+                idle.topic_partition,
+                idle.topic_id,
+                epoch,
+                state.log_start_offset,
+                state.log_end_offset,
+                FollowerStates(),
+            ),
+        )
+
+    def wake(self, topic_partition: TopicPartition) -> None:
+        """Records were deleted from a closed log."""
+        self._resting.wake(topic_partition)
 
     def has_log(self, topic: str, index: int) -> bool:
         """Whether anything can be in the partition; asking does not create it."""
@@ -153,13 +182,15 @@ class ReplicaSet:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.find(topic, index)
 
-    def is_open(self, partition: Partition) -> bool:
-        """Whether it is still what requests are given."""
-        return self._partitions.get(partition.topic_partition) is partition
+    def opened(self, topic_partition: TopicPartition) -> Partition | None:
+        """What requests are given, if its log is open."""
+        return self._partitions.get(topic_partition)
 
     def let_go(self, partition: Partition) -> None:
         """Its log is about to be closed; it must be at rest. Those who wait for records go on waiting."""
         del self._partitions[partition.topic_partition]
+        if (resting := partition.rest()) is not None:
+            self._resting.put(resting)
         if readers := partition.retire():
             self._idle.put(partition.topic_partition, readers)
 
@@ -171,6 +202,7 @@ class ReplicaSet:
         """
         self._is_closed = True
         self._forget_idle()
+        self._resting.wake_all()
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
         self._idle.disturb_all()
@@ -180,6 +212,7 @@ class ReplicaSet:
         self._forget_idle()
         for topic_partition, topic_id in partitions:
             self._failed.add(topic_partition)
+            self._resting.wake(topic_partition)
             partition = self._partitions.get(topic_partition)
             image = self._image.partition(*topic_partition)
             if partition is None or image is None:
@@ -211,6 +244,7 @@ class ReplicaSet:
     def _take_roles(self) -> None:
         """Look at all partitions again: this broker is registered anew, or not any more."""
         self._idle.disturb_all()
+        self._resting.wake_all()
         for topic, index in list(self._partitions):
             image = self._image.partition(topic, index)
             if image is not None:
@@ -247,28 +281,23 @@ class ReplicaSet:
         if isinstance(image, ErrorCode):
             return image
         topic_partition, topic_id = TopicPartition(topic, index), self._image.topics[topic].topic_id
-        role = self._role(image)
-        if not self._in_sync(image).is_sole and not self._is_unwritten_copy(topic_partition, role):
-            return self._open(topic, index)
+        role, is_sole = self._role(image), self._in_sync(image).is_sole
+        if not is_sole and topic_partition in self._failed:
+            return self._failed_role(image).error
         try:
             facts = self._logs.facts_of(topic_partition, topic_id)
         except (StorageError, DiskFullError):
             return ErrorCode.KAFKA_STORAGE_ERROR  # That the directory has failed was told when it did.
-        if facts is None:
-            return self._open(topic, index)
+        if facts is None or not (is_sole or facts.high_watermark == facts.log_end_offset):
+            return self._open(topic, index)  # How much of it is committed, others have to say.
         log = ClosedLog(
             facts,
             role.epoch if isinstance(role, Leader) else None,
             partial(self._log_config, self._image, topic),
             partial(self._logs.look_inside, topic_partition, topic_id),
+            is_sole=is_sole,
         )
         return IdlePartition(topic_partition, topic_id, role, log, self._idle)
-
-    def _is_unwritten_copy(self, topic_partition: TopicPartition, role: Role) -> bool:
-        """Of a partition that another broker leads: without a log there is nothing to be known of it but the
-        role. A leader must know how far its followers are."""
-        is_copy = isinstance(role, Follower) and topic_partition not in self._failed
-        return is_copy and not self._logs.holds_log(topic_partition)
 
     def _open(self, topic: str, index: int) -> Partition | ErrorCode:
         image = self._placed(topic, index)
@@ -292,6 +321,7 @@ class ReplicaSet:
             self._flusher,
             self.standing,
             readers=self._idle.take(topic_partition),
+            rested=self._resting.take(topic_partition),
         )
         partition.begin()
         self._partitions[topic_partition] = partition
@@ -334,6 +364,7 @@ class ReplicaSet:
         partition = self._partitions.get((topic, index))
         if partition is None:
             self._idle.disturb(TopicPartition(topic, index))
+            self._resting.wake(TopicPartition(topic, index))
         elif (topic, index) in self._failed:
             partition.take_role(self._failed_role(after))
         elif not isinstance(partition.role, Offline):
@@ -349,6 +380,7 @@ class ReplicaSet:
         self._failed.discard(TopicPartition(topic, index))
         self._logs.delete_log(TopicPartition(topic, index))
         self._idle.disturb(TopicPartition(topic, index))
+        self._resting.wake(TopicPartition(topic, index))
 
     def _update_configs(self, delta: ImageDelta) -> None:
         """A setting of brokers is the default of every topic; one of a topic concerns that topic alone."""

@@ -14,8 +14,10 @@ from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_cli
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.follower_states import FollowerFetch
+from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.resting import Resting
 from riverlog.storage.log.appends import OffsetOutOfRange
 from riverlog.wire.by_hand.replica_fetch_response import ReplicaRow
 
@@ -40,10 +42,12 @@ def read_copied(
     partition = copied.partition
     if not copied.is_accepted or partition is None:
         found = take_position(copied, replicas, now_s)
-        if not isinstance(found, Partition):
+        if not isinstance(found, Partition | Resting):
             return _refused(copied, found)
         partition = found
-    elif (refusal := partition.refusal(copied.leader_epoch)) is not None:
+    if isinstance(partition, Resting):
+        return _told_at_rest(copied, partition)
+    if (refusal := partition.refusal(copied.leader_epoch)) is not None:
         return _refused(copied, refusal)
     state = partition.log.state
     records = cold = None
@@ -70,9 +74,18 @@ def read_copied(
     return CopyRead(copied, row, is_news, is_urgent, is_cut_short, cold)
 
 
-def take_position(copied: Copied, replicas: ReplicaSet, now_s: float) -> Partition | Refusal:
-    """Have the leader count with where the follower stands, if that is on this log."""
-    partition = replicas.find_by_id(copied.topic_id, copied.index)
+def take_position(copied: Copied, replicas: ReplicaSet, now_s: float) -> Partition | Resting | Refusal:
+    """Have the leader count with where the follower stands, if that is on this log. One that is closed stays
+    so for a follower that has all of it."""
+    partition = replicas.look_by_id(copied.topic_id, copied.index)
+    if isinstance(partition, IdlePartition):
+        refusal = partition.refusal(copied.leader_epoch)
+        if refusal is not None:
+            copied.watch(None)
+            return refusal
+        if (resting := _take_position_at_rest(copied, partition, replicas, now_s)) is not None:
+            return resting
+        partition = replicas.find_by_id(copied.topic_id, copied.index)
     if not isinstance(partition, Partition):
         copied.watch(None)
         return partition
@@ -90,18 +103,50 @@ def take_position(copied: Copied, replicas: ReplicaSet, now_s: float) -> Partiti
             return diverging
     if not log.log_start_offset <= copied.fetch_offset <= log.log_end_offset:
         return ErrorCode.OFFSET_OUT_OF_RANGE
-    fetch = FollowerFetch(
+    refusal = partition.on_replica_fetch(_fetch_of(copied), now_s)
+    if refusal is not None:
+        return refusal
+    copied.accept(log.log_end_offset)
+    return partition
+
+
+def _take_position_at_rest(
+    copied: Copied, idle: IdlePartition, replicas: ReplicaSet, now_s: float
+) -> Resting | None:
+    """None where the log has to be opened."""
+    session, state = copied.session, idle.log.state
+    last_epoch = copied.last_fetched_epoch
+    if copied.leader_epoch is None or copied.fetch_offset != state.log_end_offset:
+        return None
+    if last_epoch is not None and divergence(copied.fetch_offset, last_epoch, idle) is not None:
+        return None
+    resting = replicas.rest(idle, session.node_id, session.broker_epoch)
+    if resting is None:
+        return None
+    if resting is not copied.partition:
+        copied.watch(resting)
+    resting.on_replica_fetch(_fetch_of(copied), now_s)
+    copied.accept(state.log_end_offset)
+    return resting
+
+
+def _fetch_of(copied: Copied) -> FollowerFetch:
+    session = copied.session
+    return FollowerFetch(
         session.node_id,
         session.broker_epoch,
         copied.leader_epoch,
         copied.fetch_offset,
         copied.log_start_offset,
     )
-    refusal = partition.on_replica_fetch(fetch, now_s)
-    if refusal is not None:
-        return refusal
-    copied.accept(log.log_end_offset)
-    return partition
+
+
+def _told_at_rest(copied: Copied, resting: Resting) -> CopyRead:
+    high_watermark, log_start = resting.log_end_offset, resting.log_start_offset
+    is_urgent = log_start != copied.told_log_start
+    is_news = is_urgent or high_watermark > copied.told_high_watermark
+    row = ReplicaRow(copied.topic_id, copied.index, 0, high_watermark, log_start)
+    return CopyRead(copied, row, is_news, is_urgent)
 
 
 def _refused(copied: Copied, refusal: Refusal) -> CopyRead:

@@ -14,6 +14,7 @@ from riverlog.broker.fetch.sessions import NO_SESSION
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.replication.partition import Partition
+from riverlog.replication.resting import Watched
 from riverlog.replication.roles import Leader
 from riverlog.replication.tenure import Asker
 from riverlog.wire.messages.fetch import FetchPartition
@@ -53,7 +54,7 @@ class Copied:
         self.session = session
         self.topic_id = topic_id
         self.index = index
-        self.partition: Partition | None = None
+        self.partition: Watched = None
         """None while it is not known here."""
         self.told_high_watermark = _UNTOLD
         self.told_log_start = _UNTOLD
@@ -86,7 +87,7 @@ class Copied:
         self.is_accepted = True
         self._is_caught_up = self.fetch_offset >= log_end_offset
 
-    def watch(self, partition: Partition | None) -> None:
+    def watch(self, partition: Watched) -> None:
         if self.partition is not None:
             self.partition.remove_watcher(self)
         self.partition = partition
@@ -97,7 +98,9 @@ class Copied:
     def has_only_news(self) -> bool:
         """Whether there can be nothing to tell but another high watermark."""
         partition = self.partition
-        if partition is None or not self.is_accepted or partition.leader_epoch != self.leader_epoch:
+        if not isinstance(partition, Partition) or not self.is_accepted:
+            return False
+        if partition.leader_epoch != self.leader_epoch:
             return False
         state = partition.log.state
         return (
@@ -112,6 +115,21 @@ class Copied:
             self._is_caught_up = False
             partition.note_caught_up(self.session.node_id, self.session.asked_s)
         self.be_due()
+
+    def may_rest(self, partition: Partition) -> bool:
+        return (
+            self.is_accepted
+            and not self.is_due
+            and self.leader_epoch == partition.leader_epoch
+            and self.fetch_offset == partition.log.log_end_offset
+            and self.session.node_id in partition.in_sync.isr
+        )
+
+    def move_to(self, watched: Watched) -> None:
+        self.watch(watched)
+        if watched is None:
+            self.is_accepted = False
+            self.be_due()
 
     def asked(self, partition: Partition) -> Asker | None:
         is_of_now = self.is_accepted and self.leader_epoch == partition.leader_epoch

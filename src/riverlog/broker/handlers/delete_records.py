@@ -18,6 +18,7 @@ from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
+from riverlog.replication.resting import Watched
 from riverlog.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -137,6 +138,12 @@ class DelayedDeletion(DelayedReply):
 
     def asked(self, partition: Partition) -> None:
         """It copies nothing."""
+
+    def may_rest(self, partition: Partition) -> bool:
+        return False  # What the followers have deleted is told here.
+
+    def move_to(self, watched: Watched) -> None:
+        raise AssertionError("what is watched by this does not rest")
 
     def hurry(self) -> None:
         """It asks for nothing."""

@@ -19,6 +19,7 @@ from riverlog.replication.following.truncation import gives_up_committed, offset
 from riverlog.replication.partition import AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.roles import is_followed
+from riverlog.storage.log.closed_log import NOTHING, LogFacts
 from riverlog.wire.messages.fetch import PartitionData
 
 _logger = logging.getLogger(__name__)
@@ -39,13 +40,17 @@ class Copies:
         self._bad_batches = metrics.counter("riverlog_replica_bad_batches_total")
 
     def position_of(self, followed: Followed) -> "Position | asyncio.Future[None] | Outcome":
-        """Where its log ends; or a wait until all of it is on disk, after which to look again. A log that was
-        never written to is neither made nor opened."""
+        """Where its log ends; or a wait until all of it is on disk, after which to look again. A log that is
+        closed is neither made nor opened for that."""
         if self._replicas.has_failed(followed.topic, followed.index):
             return Outcome.OUT
-        unwritten = self._replicas.unwritten_role(followed.topic, followed.index, followed.topic_id)
-        if unwritten is not None:
-            return AT_BEGINNING if is_followed(unwritten, followed.leader_epoch) else Outcome.OUT
+        closed = self._replicas.closed_copy(followed.topic, followed.index, followed.topic_id)
+        if closed is not None:
+            role, facts = closed
+            if not is_followed(role, followed.leader_epoch):
+                return Outcome.OUT
+            if (position := _position_in(facts, followed)) is not None:
+                return position
         partition = self._replicas.find(followed.topic, followed.index)
         if partition is ErrorCode.KAFKA_STORAGE_ERROR:
             return Outcome.FAILED
@@ -71,8 +76,9 @@ class Copies:
 
     def store(self, followed: Followed, data: PartitionData, leader: str) -> Outcome:
         """What a leader has sent, the offsets that it has told included."""
-        if followed.position is AT_BEGINNING and _is_nothing(data):
-            followed.agreed_epoch, followed.leader_watermark = followed.leader_epoch, 0
+        if not data.records and self._is_known(followed, data):
+            followed.agreed_epoch = followed.leader_epoch
+            followed.leader_watermark = max(data.high_watermark, 0)
             return Outcome.DONE
         partition = self._to_change(followed)
         if partition is None:
@@ -126,6 +132,22 @@ class Copies:
         if own_end > leader_end:
             return self._cut(partition, followed, leader_end)
         return Outcome.DONE
+
+    def _is_known(self, followed: Followed, data: PartitionData) -> bool:
+        """Whether an answer without records says nothing that a closed log does not say."""
+        position = followed.position
+        if position is AT_BEGINNING and data.high_watermark <= 0 and data.log_start_offset <= 0:
+            return True
+        closed = self._replicas.closed_copy(followed.topic, followed.index, followed.topic_id)
+        if closed is None or position is None:
+            return False
+        role, facts = closed
+        return (
+            is_followed(role, followed.leader_epoch)
+            and position.offset == facts.log_end_offset
+            and min(data.high_watermark, facts.log_end_offset) <= facts.high_watermark
+            and min(data.log_start_offset, facts.high_watermark) <= facts.log_start_offset
+        )
 
     def _to_change(self, followed: Followed) -> Partition | None:
         """None where it is not what it was when the leader was asked."""
@@ -222,9 +244,14 @@ class _Ends(NamedTuple):
     watermark: int
 
 
-def _is_nothing(data: PartitionData) -> bool:
-    """Whether a log that was never written to stays so."""
-    return not data.records and data.high_watermark <= 0 and data.log_start_offset <= 0
+def _position_in(facts: LogFacts, followed: Followed) -> Position | None:
+    """Of a closed log; None where it cannot be copied on."""
+    if facts is NOTHING:
+        return AT_BEGINNING
+    latest = facts.epochs[-1][0] if facts.epochs else None
+    if latest is not None and latest > followed.leader_epoch:
+        return None
+    return Position(facts.log_end_offset, latest, facts.log_start_offset)
 
 
 def _is_followed(partition: Partition, followed: Followed) -> bool:

@@ -28,6 +28,8 @@ _logger = logging.getLogger(__name__)
 THREADS_MAX: Final = 64
 _PAUSE_MIN_S: Final = 0.01
 _UNSEEN_PER_LOOK: Final = 100
+_LOOK_AGAIN_S: Final = 300.0
+"""A closed log becomes due by time or by another config only, which is seen so much later at most."""
 
 
 class Candidate(NamedTuple):
@@ -58,8 +60,9 @@ class Cleaner:
         self._set_aside: dict[Log, str] = {}
         # When a pass over a log may be tried again.
         self._postponed: dict[Log, float] = {}
-        # Logs that were closed at the start: each is looked at once, a few at a time.
+        # Closed logs that are to be looked at, a few at a time: all at the start, compacted ones again.
         self._unseen: deque[tuple[LogDirectory, TopicPartition]] = deque()
+        self._look_again_s = clock.monotonic_s() + _LOOK_AGAIN_S
         self._task: asyncio.Task[None] | None = None
         self._read_bytes = metrics.counter("riverlog_cleaner_read_bytes_total")
         self._written_bytes = metrics.counter("riverlog_cleaner_written_bytes_total")
@@ -75,6 +78,12 @@ class Cleaner:
         """The logs that cannot be cleaned, and why."""
         self._set_aside = {log: why for log, why in self._set_aside.items() if log.is_online}
         return self._set_aside
+
+    def is_to_be_cleaned(self, log: Log) -> bool:
+        """Whether a pass over an open log is under way, due, or cannot be made."""
+        if log in self._passes or log in self._set_aside:
+            return True
+        return self._task is not None and examine(log, self._clock.wall_ms()).is_due(log.config)
 
     def dirty_ratio_max(self) -> float:
         return max((each.cleanable.dirty_ratio for each in self._compacted()), default=0.0)
@@ -100,6 +109,7 @@ class Cleaner:
         """Make every pass that is due now, also if its turn would come later; return when they are done."""
         if self._task is None:
             return
+        self._look_again()
         while True:
             self._open_unseen()
             self._begin_passes(self._config())
@@ -139,7 +149,13 @@ class Cleaner:
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
+    def _look_again(self) -> None:
+        self._look_again_s = self._clock.monotonic_s() + _LOOK_AGAIN_S
+        self._unseen.extend((each, log) for each in self._directories() for log in each.closed_to_clean())
+
     def _open_unseen(self) -> None:
+        if not self._unseen and self._clock.monotonic_s() >= self._look_again_s:
+            self._look_again()
         now_ms = self._clock.wall_ms()
         for _ in range(min(_UNSEEN_PER_LOOK, len(self._unseen))):
             directory, partition = self._unseen.popleft()

@@ -40,13 +40,16 @@ class CleanerOffsets:
     def forget(self, name: str) -> None:
         self._offsets.pop(name, None)
 
+    def note(self, name: str, log: Log) -> None:
+        if log.state.cleaned_offset:
+            self._offsets[name] = log.state.cleaned_offset
+        else:
+            self.forget(name)
+
     def begin(self, logs: Iterable[tuple[str, Log]]) -> Callable[[], None]:
         """Take the present offsets; the result writes them and blocks. A later one is never overwritten."""
         for name, log in logs:
-            if log.state.cleaned_offset:
-                self._offsets[name] = log.state.cleaned_offset
-            else:
-                self.forget(name)
+            self.note(name, log)
         self._taken += 1
         number, content = self._taken, encode_offsets(self._offsets)
 

@@ -12,18 +12,22 @@ from riverlog.storage.log.closed_log import LogFacts
 
 
 class ClosedLogs:
-    __slots__ = ("_disk", "_facts", "_path", "_sizes")
+    __slots__ = ("_disk", "_facts", "_path", "_sizes", "compacted")
 
     def __init__(self, path: str, disk: GuardedDisk) -> None:
         self._path = path
         self._disk = disk
         self._facts: dict[str, LogFacts] = {}
         self._sizes: dict[str, int] = {}
+        self.compacted: set[str] = set()
+        """Those of them that were compacted ones when they were closed."""
 
-    def note(self, name: str, facts: LogFacts) -> None:
+    def note(self, name: str, facts: LogFacts, *, is_compacted: bool) -> None:
         """The log says this of itself and is closed."""
         self._facts[name] = facts
         self._sizes.pop(name, None)
+        if is_compacted:
+            self.compacted.add(name)
 
     def note_size(self, name: str, size_bytes: int) -> None:
         if name not in self._facts:
@@ -33,6 +37,7 @@ class ClosedLogs:
         """The log is about to be opened, or is gone."""
         self._facts.pop(name, None)
         self._sizes.pop(name, None)
+        self.compacted.discard(name)
 
     def facts_of(self, name: str) -> LogFacts | None:
         return self._facts.get(name)

@@ -132,6 +132,11 @@ class DataDirectories:
         for directory in self._directories:
             directory.health.on_failure(lambda reason: listener())
 
+    def on_closed_cut(self, listener: Callable[[TopicPartition], None]) -> None:
+        """Have it called when retention takes something from a log that is closed."""
+        for directory in self._directories:
+            directory.on_closed_cut = listener
+
     def offline(self) -> Iterator[tuple[TopicPartition, UUID]]:
         """What belongs here and is in a directory that has failed, or may be."""
         for partition, topic_id in self._hosted():
@@ -347,6 +352,11 @@ class DataDirectories:
     def open_count(self) -> int:
         """How many logs are open."""
         return sum(each.open_count for each in self._directories)
+
+    def is_open(self, log: Log) -> bool:
+        """Whether it is still what is here."""
+        directory = self.directory_of(log.topic_partition)
+        return directory is not None and directory.has_open(log)
 
     def close_saved(self, log: Log) -> None:
         """Close a log that is open, and of which all is on disk."""

@@ -68,6 +68,7 @@ class LogDirectory:
         self.health = environment.health
         self.environment = environment
         self.on_changed: Callable[[], None] = lambda: None  # `facts_of` may answer otherwise than before.
+        self.on_closed_cut: Callable[[TopicPartition], None] = lambda partition: None
         disk = self._disk = environment.files.disk
         assert isinstance(disk, GuardedDisk)
         self._clock = environment.clock
@@ -176,6 +177,9 @@ class LogDirectory:
     def opened(self) -> list[Log]:
         return list(self._logs.values())
 
+    def has_open(self, log: Log) -> bool:
+        return self._logs.get(str(log.topic_partition)) is log
+
     def topic_id_of(self, partition: TopicPartition) -> UUID | None:
         """The topic id on disk, without opening the log."""
         log = self._logs.get(str(partition))
@@ -241,12 +245,11 @@ class LogDirectory:
 
     @contextmanager
     def look_inside(self, partition: TopicPartition) -> Iterator[Log]:
-        """Open a log for a moment, all of it committed; what it says of itself is kept."""
+        """Open a log for a moment; what it says of itself is kept."""
         name = str(partition)
         assert name not in self._logs
         assert not self._here.is_unrecovered(name)
         with self._open_for_a_moment(name, partition) as log:
-            log.state.commit_all()
             yield log
 
     @contextmanager
@@ -276,7 +279,8 @@ class LogDirectory:
     def _close(self, name: str, log: Log, *, is_saved: bool = False) -> None:
         """Close a log of which nothing is left to be synced; what is known of it stays."""
         self._checkpoints.note(name, log)
-        self._closed.note(name, facts_of(log))
+        self._cleaned.note(name, log)
+        self._closed.note(name, facts_of(log), is_compacted=log.config.is_compacted)
         self.on_changed()
         try:
             log.close(clean=not is_saved)
@@ -326,7 +330,7 @@ class LogDirectory:
         self._disk.sync_directory(self.path)
 
     def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
-        """A compacted log that nobody has opened since the start, if it is due; otherwise it stays closed."""
+        """A compacted log that is closed, if it is due; otherwise it stays so."""
         name = str(partition)
         if name in self._logs or name not in self._checkpoints.recovery_points:
             return None
@@ -345,6 +349,10 @@ class LogDirectory:
             return None
         self._logs[name] = log
         return log
+
+    def closed_to_clean(self) -> list[TopicPartition]:
+        """The compacted logs that were closed since the start, some day to be looked at again."""
+        return [partition_of(name) for name in self._closed.compacted]
 
     def recover(self) -> Iterator[Log]:
         """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
@@ -418,6 +426,8 @@ class LogDirectory:
                     if log.cutting.decide_retention(now_ms):
                         self._opened.note(name)
                     count = log.cutting.apply_retention(now_ms)
+                if count:
+                    self.on_closed_cut(log.topic_partition)
                 yield count
 
     def expire_producers(self, now_ms: int) -> int:

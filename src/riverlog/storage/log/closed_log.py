@@ -23,31 +23,32 @@ LookInside = Callable[[], AbstractContextManager[Log]]
 
 
 class LogFacts(NamedTuple):
-    """What a log said of itself when it was closed, all of it committed and on disk."""
+    """What a log said of itself when it was closed, all of it on disk."""
 
     log_start_offset: int
+    high_watermark: int
+    """Up to where it is known to be committed."""
     log_end_offset: int
-    last_stable_offset: int
+    unstable_offset: int | None
+    """Where its first open transaction begins; None where there is none."""
     epochs: tuple[tuple[int, int], ...]
     size_bytes: int
     has_producers: bool
     topic_id: UUID | None
 
 
-NOTHING: Final = LogFacts(0, 0, 0, (), 0, has_producers=False, topic_id=None)
+NOTHING: Final = LogFacts(0, 0, 0, None, (), 0, has_producers=False, topic_id=None)
 """Of a log that was never written to."""
 
 
 def facts_of(log: Log) -> LogFacts:
-    """Of a log that is about to be closed, as the only replica of its partition: all of it is committed, so
-    that only transactions that are open are unstable."""
+    """Of a log that is about to be closed."""
     state = log.state
-    unstable = next(iter(state.producers.ongoing.values()), None)
-    end = state.log_end_offset
     return LogFacts(
         state.log_start_offset,
-        end,
-        end if unstable is None else min(unstable, end),
+        state.high_watermark,
+        state.log_end_offset,
+        next(iter(state.producers.ongoing.values()), None),
         state.epochs.entries,
         state.segments.size_bytes,
         has_producers=any(True for _ in state.producers),
@@ -66,20 +67,23 @@ class ClosedState(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def closed_state(facts: LogFacts, leader_epoch: int | None) -> ClosedState:
-    """Under a leader of this epoch, which begins where the log ends unless there are records of it already.
+def closed_state(facts: LogFacts, leader_epoch: int | None, *, is_sole: bool) -> ClosedState:
+    """Under a leader of this epoch, which begins where the log ends unless there are records of it already;
+    None for a copy. What the only replica has is committed.
 
     Nobody changes it, so that partitions that are alike share it.
     """
     epochs = LeaderEpochs(list(facts.epochs))
     if leader_epoch is not None:
         epochs.assign(leader_epoch, facts.log_end_offset)
-    start, end = facts.log_start_offset, facts.log_end_offset
-    return ClosedState(start, end, facts.last_stable_offset, end, epochs)
+    start, end, unstable = facts.log_start_offset, facts.log_end_offset, facts.unstable_offset
+    watermark = end if is_sole else facts.high_watermark
+    stable = watermark if unstable is None else min(unstable, watermark)
+    return ClosedState(start, watermark, stable, end, epochs)
 
 
 class ClosedLog:
-    """Answers as the `Log` would if it were opened by the only replica of its partition."""
+    """Answers as the `Log` would if it were opened."""
 
     __slots__ = ("_config", "_facts", "_look_inside", "state")
 
@@ -89,8 +93,10 @@ class ClosedLog:
         leader_epoch: int | None,
         config: Callable[[], LogConfig],
         look_inside: LookInside,
+        *,
+        is_sole: bool = True,
     ) -> None:
-        self.state = closed_state(facts, leader_epoch)
+        self.state = closed_state(facts, leader_epoch, is_sole=is_sole)
         self._facts = facts
         self._config = config
         self._look_inside = look_inside
