@@ -1,6 +1,7 @@
 """Logs with replicas that nobody uses are closed, on the leader and on the followers, and nobody notices."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.cluster.test_delete_records import delete
 from tests.cluster.test_replicas import TOPIC, bytes_of, leader_of, make_topic, until_equal, write
 
 PARTITIONS = 6
-FEW = {"riverlog_open_logs_max": "1", "replica_lag_time_max_ms": "2000", "log_retention_ms": "-1"}
+FEW: dict[str, Any] = {"riverlog_open_logs_max": "1", "replica_lag_time_max_ms": "2000", "log_retention_ms": "-1"}
 
 
 def opened(broker: ClusterNode) -> set[int]:

@@ -58,6 +58,7 @@ from riverlog.node.serving import MakeDoor, Serving
 from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.surroundings import Surroundings
 from riverlog.replication.following.following import Following
+from riverlog.replication.idle_logs import INTERVAL_MS as IDLE_LOOKS_MS
 from riverlog.replication.idle_logs import IdleLogs
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
@@ -77,6 +78,8 @@ _COLD_READ_THREADS = 2
 
 
 class Node:
+    idle_looks_ms: int = IDLE_LOOKS_MS
+
     def __init__(
         self,
         settings: Settings,
@@ -396,7 +399,9 @@ class Node:
     def _start_duties(self, directories: DataDirectories) -> None:
         duties = Duties()
         self._stack.push_async_callback(duties.stop)
-        for duty in own_duties(self._given, self.serving, directories, self._idle_logs, self.controller):
+        for duty in own_duties(
+            self._given, self.serving, directories, self._idle_logs, self.idle_looks_ms, self.controller
+        ):
             duties.start(duty)
 
     def _start_cleaner(self, directories: DataDirectories) -> None:

@@ -7,7 +7,6 @@ from riverlog.controller.controller import Controller
 from riverlog.node.duties import Duty
 from riverlog.node.serving import Serving
 from riverlog.node.surroundings import Surroundings
-from riverlog.replication.idle_logs import INTERVAL_MS as IDLE_LOGS_MS
 from riverlog.replication.idle_logs import IdleLogs
 from riverlog.storage.directory.data_directories import DataDirectories
 
@@ -21,6 +20,7 @@ def own_duties(
     serving: Serving,
     directories: DataDirectories,
     idle_logs: IdleLogs,
+    idle_looks_ms: int,
     controller: Controller,
 ) -> Iterator[Duty]:
     config = given.config
@@ -31,7 +31,7 @@ def own_duties(
         directories.apply_retention,
         config.initial_task_delay_ms,
     )
-    yield Duty("closing idle logs", IDLE_LOGS_MS, idle_logs.close_some)
+    yield Duty("closing idle logs", idle_looks_ms, idle_logs.close_some)
     yield Duty("removing deleted files", _REMOVAL_MS, directories.remove_deleted)
     yield Duty("checkpoints", config.high_watermark_checkpoint_interval_ms, directories.write_checkpoints)
     yield Duty(

@@ -9,6 +9,7 @@ import random
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from riverlog.replication.idle_logs import INTERVAL_MS
 from riverlog.testing.simulation import failover_cases, faults
 from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.own_faults import draw_own_faults
@@ -80,6 +81,8 @@ class Case:
     """Of all topics that the clients use."""
     operations_min: int = 0
     """How many operations the clients complete at least."""
+    idle_looks_ms: int = INTERVAL_MS
+    """How often brokers look for logs that nobody uses."""
     version: int = VERSION
 
     def to_json(self) -> str:
@@ -172,6 +175,7 @@ def draw(seed: int, profile: str = "standard") -> Case:
         sorted(drawn, key=lambda each: each["at_s"]),
         nodes,
         operations_min=OPERATIONS_MIN if plan is None else OPERATIONS_MIN // 2,
+        idle_looks_ms=own.idle_looks_ms,
     )
     if plan is not None:
         case = replace(

@@ -44,8 +44,8 @@ MUST_HAPPEN: Final = (
 """Besides every fault that the profile draws."""
 
 
-MUST_HAPPEN_ON_ONE_NODE: Final = ("logs closed",)
-"""Of those that nobody uses, where few may be open."""
+MUST_HAPPEN_WITH_FEW_OPEN_LOGS: Final = ("logs closed",)
+"""Of those that nobody uses."""
 
 MUST_HAPPEN_IN_A_CLUSTER: Final = (
     "sessions expired",

@@ -7,7 +7,7 @@ disk, the wall clock, the store.
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -20,8 +20,11 @@ from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.node import Node
+from riverlog.replication.idle_logs import INTERVAL_MS
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.directory.data_directories import DataDirectories
+from riverlog.storage.files.checkpoint import partition_of
+from riverlog.storage.log.closed_log import LogFacts
 from riverlog.testing.simulated_disk import SimulatedDisk
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulation.clocks import MachineClock
@@ -55,6 +58,12 @@ class ObservedNode(Node):
         """Where the log of a partition is."""
         found = self.directories.directory_of(TopicPartition(topic, index))
         return [] if found is None else [f"{found.path}/{topic}-{index}"]
+
+    def closed_logs(self) -> Iterator[tuple[TopicPartition, str, LogFacts]]:
+        """With their directories, as far as anything is known of them."""
+        for directory in self.directories.online:
+            for name, facts in directory._closed._facts.items():
+                yield partition_of(name), f"{directory.path}/{name}", facts
 
     async def _serve(
         self,
@@ -105,6 +114,7 @@ class SimulatedNode:
         self.life = Life(name, 0)
         self.life.end()
         self.clock_rate = 1.0
+        self.idle_looks_ms = INTERVAL_MS
         self.node: ObservedNode | None = None
         """From when it has recovered, and may serve, to its end."""
         self.session: SimulatedStore | None = None
@@ -195,6 +205,7 @@ class SimulatedNode:
             boot_id=lambda: f"{self.name}, switched on {self.boots} times",
         )
         node.on_recovered = self._recovered
+        node.idle_looks_ms = self.idle_looks_ms
         return node
 
     def _recovered(self, parts: ObservedNode) -> None:

@@ -8,6 +8,8 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from riverlog.replication.idle_logs import INTERVAL_MS
+
 _RESTORED_STORE_SHARE: Final = 0.15
 _RESTORED_STORE_PROFILES: Final = ("cluster", "replicas")
 _DEAD_DIRECTORY_SHARE: Final = 0.3
@@ -15,16 +17,19 @@ _DEAD_DIRECTORY_PROFILES: Final = ("liveness",)
 _DIRECTORIES: Final = ("/data", "/more", "/others")
 """A node that keeps its own metadata has it in the first, which it cannot do without."""
 _FEW_OPEN_LOGS_SHARE: Final = 0.2
-_FEW_OPEN_LOGS_PROFILES: Final = ("standard",)
+_FEW_OPEN_LOGS_PROFILES: Final = ("standard", "replicas")
 _OPEN_LOGS_MAX: Final = (1, 2, 3)
 _LEFT_ALONE_S: Final = (12.0, 30.0)
-"""A log is closed when nobody has used it from one look to the next, which are 10 seconds apart."""
+"""A log is closed when nobody has used it from one look to the next."""
+_IDLE_LOOKS_MS: Final = (200, 1_000, INTERVAL_MS)
+"""The last is what brokers do; with the others logs are closed and opened again all the time."""
 
 
 class OwnFaults(NamedTuple):
     faults: list[dict[str, Any]]
     settings: dict[str, str]
     """What they need."""
+    idle_looks_ms: int = INTERVAL_MS
 
 
 def draw_own_faults(seed: int, profile: str, chaos_s: float, hosts: Sequence[str]) -> OwnFaults:
@@ -32,7 +37,7 @@ def draw_own_faults(seed: int, profile: str, chaos_s: float, hosts: Sequence[str
     dead = _draw_dead_directory(_chance("dead_directory", seed, profile), profile, chaos_s)
     few = _draw_few_open_logs(_chance("few_open", seed, profile), profile, chaos_s, hosts)
     directories = {"log.dirs": ",".join(_DIRECTORIES)} if dead else {}
-    return OwnFaults(restored + dead + few.faults, {**directories, **few.settings})
+    return OwnFaults(restored + dead + few.faults, {**directories, **few.settings}, few.idle_looks_ms)
 
 
 def _chance(fault: str, seed: int, profile: str) -> random.Random:
@@ -69,4 +74,5 @@ def _draw_few_open_logs(
         }
         for _ in range(chance.randint(1, 2))
     ]
-    return OwnFaults(rests, {"riverlog.open.logs.max": str(chance.choice(_OPEN_LOGS_MAX))})
+    settings = {"riverlog.open.logs.max": str(chance.choice(_OPEN_LOGS_MAX))}
+    return OwnFaults(rests, settings, chance.choice(_IDLE_LOOKS_MS))

@@ -114,9 +114,15 @@ class Run:
 
     def _add_node(self, index: int) -> SimulatedNode:
         if self.ensemble is None:
-            return self.world.add_node(_NODE, self.case.settings, node_id=index)
+            return self._as_drawn(self.world.add_node(_NODE, self.case.settings, node_id=index))
         name = f"{_NODE}{index}"
-        return self.world.add_node(name, self.case.settings, node_id=index, ensemble=self.ensemble)
+        return self._as_drawn(
+            self.world.add_node(name, self.case.settings, node_id=index, ensemble=self.ensemble)
+        )
+
+    def _as_drawn(self, node: SimulatedNode) -> SimulatedNode:
+        node.idle_looks_ms = self.case.idle_looks_ms
+        return node
 
     def run(self) -> None:
         self._form()

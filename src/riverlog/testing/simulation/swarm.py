@@ -16,8 +16,8 @@ from riverlog.testing.simulation.coverage import (
     MUST_HAPPEN,
     MUST_HAPPEN_IN_A_CLUSTER,
     MUST_HAPPEN_IN_FAILOVERS,
-    MUST_HAPPEN_ON_ONE_NODE,
     MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK,
+    MUST_HAPPEN_WITH_FEW_OPEN_LOGS,
     MUST_HAPPEN_WITH_REPLICAS,
 )
 from riverlog.testing.simulation.faults import (
@@ -77,7 +77,7 @@ class Summary:
         left_out.update(() if profile == "liveness" else OF_SEVERAL_DIRECTORIES)
         drawn = [each for each in FAULTS if each not in left_out]
         wanted = [*MUST_HAPPEN, *(MUST_HAPPEN_IN_A_CLUSTER if is_cluster else ())]
-        wanted += MUST_HAPPEN_ON_ONE_NODE if profile == "standard" else ()
+        wanted += MUST_HAPPEN_WITH_FEW_OPEN_LOGS if profile in ("standard", "replicas") else ()
         wanted += MUST_HAPPEN_WITH_REPLICAS if is_replicated else ()
         wanted += MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK if goes_back else ()
         wanted += [f"fault {each}" for each in drawn]

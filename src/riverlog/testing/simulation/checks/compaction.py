@@ -29,6 +29,11 @@ class CompactionCheck:
                 continue
             if not ledger.has_lost or _has_its_history(partition.role, ledger):
                 self._compare(ledger, node, log.directory, log.high_watermark)
+        for at, directory, facts in parts.closed_logs():
+            if facts.topic_id is not None:
+                ledger = self._ledger.of(at.topic, facts.topic_id, at.partition)
+                if ledger.is_compacted and not ledger.has_lost:
+                    self._compare(ledger, node, directory, facts.high_watermark)
 
     def _compare(self, ledger: PartitionLedger, node: SimulatedNode, directory: str, end: int) -> None:
         """`end`: up to where the replica knows what is committed."""

@@ -7,7 +7,9 @@ the newest value of each key, which `compaction` knows.
 
 from collections.abc import Iterator, Sequence
 
-from riverlog.replication.partition import Partition
+from riverlog.model.ids import TopicPartition
+from riverlog.storage.log.closed_log import LogFacts
+from riverlog.storage.log.log import Log
 from riverlog.testing.simulation.checks.ledger import PartitionLedger
 from riverlog.testing.simulation.checks.replica_observer import Replicas
 from riverlog.testing.simulation.checks.states import PartitionState
@@ -53,10 +55,9 @@ class HealedCluster:
             end = None
             for node_id in self._inside(state):
                 node = self._nodes[node_id]
-                partition = self._partition(node, state)
-                if partition is None:
+                log = self._log(node, state)
+                if log is None:
                     return f"{node.name} does not have {state}"
-                log = partition.log
                 bounds = f"{log.log_start_offset}, {log.high_watermark}, {log.log_end_offset}"
                 if log.high_watermark != ledger.end or log.log_end_offset != ledger.end:
                     return f"{state} at {node.name}: committed is {ledger.end}, its bounds are {bounds}"
@@ -78,11 +79,16 @@ class HealedCluster:
             if ledger is not None and ledger.end > 0:
                 yield state, ledger
 
-    def _partition(self, node: SimulatedNode, state: PartitionState) -> Partition | None:
-        if node.node is None:
+    def _log(self, node: SimulatedNode, state: PartitionState) -> Log | LogFacts | None:
+        """Or what is known of it while it is closed."""
+        parts, topic_partition = node.node, TopicPartition(state.topic, state.index)
+        if parts is None:
             return None
-        found = node.node.replicas._partitions.get((state.topic, state.index))
-        return found if found is not None and found.topic_id == state.topic_id else None
+        found = parts.replicas.opened(topic_partition)
+        if found is not None:
+            return found.log if found.topic_id == state.topic_id else None
+        known = (facts for at, _, facts in parts.closed_logs() if at == topic_partition)
+        return next((facts for facts in known if facts.topic_id == state.topic_id), None)
 
 
 def _min_isr(parts: ObservedNode, topic: str) -> int:

@@ -63,6 +63,8 @@ class NodeObserver:
         self._views: dict[tuple[UUID, int], PartitionView] = {}
         self._seen: dict[Partition, PartitionView] = {}
         """The same, by the partition itself: what most looks need."""
+        self._closed_after = -1
+        """How often what is known of closed logs had changed at the last look at them."""
         self._after_power_cut: set[PartitionLedger] = set()
         """What has not been compared with its files since."""
         self.on_look: list[Callable[[SimulatedNode, ObservedNode], None]] = []
@@ -93,6 +95,9 @@ class NodeObserver:
                     or view.role is not partition._role
                 ):
                     self._look_at(partition)
+            if parts.directories.changes != self._closed_after:
+                self._closed_after = parts.directories.changes
+                self._look_at_closed(parts)
             for check in self.on_look:
                 check(self._node, parts)
             if self._now_s() >= self._quiet_s:
@@ -101,6 +106,18 @@ class NodeObserver:
                     check(self._node, parts)
         except Violation as violation:
             self._report(violation)
+
+    def _look_at_closed(self, parts: ObservedNode) -> None:
+        """Of a closed log is known what was there when it was open, but for what retention takes (I3)."""
+        for at, _, facts in parts.closed_logs():
+            view = None if facts.topic_id is None else self._views.get((facts.topic_id, at.partition))
+            if view is None:
+                continue
+            is_as_it_was = (facts.high_watermark, facts.log_end_offset) == view.bounds[2:]
+            if not is_as_it_was or facts.log_start_offset < view.bounds[0]:
+                raise Violation("I3", f"{view.ledger} is closed, {view.bounds} before and {facts} now")
+            note_log_start(view.ledger, facts.log_start_offset, parts.replicas.config_of(at.topic))
+            view.bounds = view.bounds._replace(log_start=facts.log_start_offset)
 
     def look_at_quiet(self) -> None:
         if (parts := self._node.node) is not None:
