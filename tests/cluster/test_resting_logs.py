@@ -19,7 +19,11 @@ from tests.cluster.test_delete_records import delete
 from tests.cluster.test_replicas import TOPIC, bytes_of, leader_of, make_topic, until_equal, write
 
 PARTITIONS = 6
-FEW: dict[str, Any] = {"riverlog_open_logs_max": "1", "replica_lag_time_max_ms": "2000", "log_retention_ms": "-1"}
+FEW: dict[str, Any] = {
+    "riverlog_open_logs_max": "1",
+    "replica_lag_time_max_ms": "2000",
+    "log_retention_ms": "-1",
+}
 
 
 def opened(broker: ClusterNode) -> set[int]:

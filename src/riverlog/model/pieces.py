@@ -5,6 +5,7 @@ Where it has to wait for something it yields that, and goes on when it is there.
 result. State that others change meanwhile may be another after a yield.
 """
 
+import asyncio
 from collections.abc import Awaitable, Generator, Iterable, Iterator
 from heapq import merge
 from itertools import islice
@@ -15,6 +16,18 @@ T = TypeVar("T")
 Pieces: TypeAlias = Generator[Awaitable[Any] | None, None, T]
 
 _SORTED_AT_ONCE = 1_000
+
+
+class Outside:
+    """A wait for what others do, which may be long: who drives the work keeps nothing for it meanwhile."""
+
+    __slots__ = ("until",)
+
+    def __init__(self, until: "asyncio.Future[Any]") -> None:
+        self.until = until
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.until.__await__()
 
 
 def at_once(pieces: Pieces[T]) -> T:

@@ -11,7 +11,13 @@ from typing import TypeVar, cast
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.pieces import Pieces
 from riverlog.wire.primitives import MalformedMessage
-from riverlog.wire.readers import PieceReader, Reader, compile_piece_reader, compile_reader
+from riverlog.wire.readers import (
+    ELEMENTS_IN_PIECE,
+    PieceReader,
+    Reader,
+    compile_piece_reader,
+    compile_reader,
+)
 from riverlog.wire.schema import Message
 from riverlog.wire.writers import (
     Gap,
@@ -24,8 +30,11 @@ from riverlog.wire.writers import (
 )
 
 __all__ = [
+    "AT_ONCE_MAX",
+    "LongMessageError",
     "MalformedMessage",
     "decode",
+    "decode_if_short",
     "decode_in_pieces",
     "encode",
     "encode_around_records",
@@ -35,6 +44,9 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound=Message)
+
+_PIECES_AT_ONCE = 4
+AT_ONCE_MAX = _PIECES_AT_ONCE * ELEMENTS_IN_PIECE
 
 _readers: dict[tuple[type[Message], int], Reader] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
@@ -114,6 +126,22 @@ def decode_in_pieces(
         raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from None
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise MalformedMessage(f"{cls.__name__} v{version}: {error}") from error
+
+
+class LongMessageError(Exception):
+    """It has more elements than are read at once."""
+
+
+def decode_if_short(cls: type[M], version: int, data: ReadableBuffer, start: int = 0) -> tuple[M, int]:
+    """As `decode`. Raises `LongMessageError` where its arrays have more than `AT_ONCE_MAX` elements."""
+    pieces = decode_in_pieces(cls, version, data, start)
+    try:
+        for _ in range(_PIECES_AT_ONCE):
+            next(pieces)
+    except StopIteration as stop:
+        read: tuple[M, int] = stop.value
+        return read
+    raise LongMessageError
 
 
 def encode_in_pieces(out: bytearray, message: Message, version: int) -> Pieces[list[Gap]]:

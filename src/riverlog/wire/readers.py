@@ -29,7 +29,7 @@ from riverlog.wire.source import FORMATS, LETTER_BYTES, Source
 Reader = Callable[[ReadableBuffer, int, int], tuple[Any, int]]
 PieceReader = Callable[[ReadableBuffer, int, int], Pieces[tuple[Any, int]]]
 
-_ELEMENTS_IN_PIECE = 32  # A power of two. So many are some tens of microseconds.
+ELEMENTS_IN_PIECE = 32  # A power of two. So many are some tens of microseconds.
 _NUMBERS_IN_PIECE = 4096
 
 _SCOPE: dict[str, Any] = {
@@ -208,7 +208,7 @@ class _ReaderSource:
         source.indent(f"for _ in range({count}):")
         if self._in_pieces:
             source.line("k += 1")
-            source.line(f"if not k & {_ELEMENTS_IN_PIECE - 1}: yield")
+            source.line(f"if not k & {ELEMENTS_IN_PIECE - 1}: yield")
         element = self._field(field._replace(array=False, nullable=(1, 0)))
         self._flush()
         source.line(f"{value}.append({element})")

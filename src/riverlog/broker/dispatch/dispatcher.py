@@ -20,7 +20,7 @@ from riverlog.broker.dispatch.door import Door, DoorRefusal
 from riverlog.broker.dispatch.route import AnyRoute
 from riverlog.broker.exchange.context import Answer, HangUp, InOrder, Parts, RequestContext
 from riverlog.broker.exchange.delayed import NOT_YET, DelayedReply, PendingReply
-from riverlog.broker.exchange.long_work import InPieces, LongWork
+from riverlog.broker.exchange.long_work import InPieces, LongWork, Place
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.exchange.rate_limited_log import RateLimitedLog
 from riverlog.broker.handlers.api_versions import unsupported_version_reply
@@ -32,7 +32,7 @@ from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
-from riverlog.wire.codec import MalformedMessage
+from riverlog.wire.codec import LongMessageError, MalformedMessage
 from riverlog.wire.dissolving import dissolve
 from riverlog.wire.framing import decode_request_header
 from riverlog.wire.schema import Message
@@ -89,10 +89,12 @@ class Dispatcher:
             return self._reject(origin, f"version {version} of {route.api.name} is not served")
         if not is_admitted and (refusal := admit(route, origin, client_id, len(frame))) is not None:
             return self._refused(route, version, correlation_id, refusal, origin)
-        if len(frame) > _LONG_REQUEST_BYTES and route.decode_in_pieces is not None:
+        if len(frame) > _LONG_REQUEST_BYTES and route.is_long_by_bytes:
             return self._begin_long(route, frame, start, _context((header, origin)))
         try:
             request = route.decode(frame, version, start)
+        except LongMessageError:
+            return self._begin_long(route, frame, start, _context((header, origin)))
         except MalformedMessage as error:
             return self._reject(origin, f"malformed {route.api.name} v{version}: {error}")
         answer = self._answer(route, request, _context((header, origin)))
@@ -109,7 +111,7 @@ class Dispatcher:
         return answer
 
     def _answer(
-        self, route: AnyRoute, request: Any, context: RequestContext, *, has_place: bool = False
+        self, route: AnyRoute, request: Any, context: RequestContext, place: Place | None = None
     ) -> Answer | Later:
         header = context.header
         try:
@@ -123,7 +125,7 @@ class Dispatcher:
             may_be_overtaken = route.may_be_overtaken
             if type(response) is InPieces:
                 finishing = asyncio.get_running_loop().create_task(
-                    self._finish_long(route, response, context, has_place)
+                    self._finish_long(route, response, context, place)
                 )
                 return Later(finishing, may_be_overtaken)
             if isinstance(response, DelayedReply):
@@ -168,8 +170,8 @@ class Dispatcher:
         size = len(frame)
         if self._long_bytes + size > _LONG_BYTES_MAX:
             return self._reject(context.origin, f"too many long requests are waiting for {route.api.name}")
-        # The bytes are copied, since others use the place where they were received.
-        copy = memoryview(bytes(frame))
+        # The bytes are copied, since others use the place where they were received; records are changed.
+        copy = memoryview(bytearray(frame))
         answering = asyncio.get_running_loop().create_task(self._answer_long(route, copy, start, context))
         self._long_bytes += size
         answering.add_done_callback(lambda _: self._forget_long(size))
@@ -181,28 +183,28 @@ class Dispatcher:
     async def _answer_long(
         self, route: AnyRoute, frame: memoryview, start: int, context: RequestContext
     ) -> Answer:
-        assert route.decode_in_pieces is not None
         version = context.version
-        async with self._long_work.place():
+        async with self._long_work.place(is_large=route.is_long_by_bytes) as place:
             try:
                 request = await self._long_work.do(route.decode_in_pieces(frame, version, start))
             except MalformedMessage as error:
                 return self._reject(context.origin, f"malformed {route.api.name} v{version}: {error}")
-            answer = self._answer(route, request, context, has_place=True)
+            answer = self._answer(route, request, context, place if route.is_long_by_bytes else None)
             del request  # So that the work has it for itself, and may let go of what it has read.
             if not isinstance(answer, Later):
                 return answer
-            assert not isinstance(answer.answer, PendingReply), "of requests that are not decoded in pieces"
+            if isinstance(answer.answer, PendingReply):
+                return await _answered(answer.answer)
             return await answer.answer
 
     async def _finish_long(
-        self, route: AnyRoute, made: InPieces[Any], context: RequestContext, has_place: bool
+        self, route: AnyRoute, made: InPieces[Any], context: RequestContext, has: Place | None
     ) -> Answer:
         version, correlation_id = context.version, context.header.correlation_id
         work = self._long_work
         try:
-            async with work.place(is_large=made.is_large and not has_place):
-                response = await work.do(made.pieces)
+            async with work.place(is_large=made.is_large and has is None) as place:
+                response = await work.do(made.pieces, has or place)
                 if not isinstance(response, Message):
                     return self._encode(route, response, context)
                 answer = await work.do(route.encode_in_pieces(version, correlation_id, response))
@@ -239,6 +241,22 @@ class Dispatcher:
         if route.api.key != ApiKey.PRODUCE:
             answer = _error_reply(route, version, correlation_id, ErrorCode.UNKNOWN_SERVER_ERROR)
         return answer or HangUp(f"{route.api.name} failed")
+
+
+async def _answered(pending: PendingReply) -> Answer:
+    """For who has a task anyway."""
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def end(_: PendingReply) -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    pending.add_done_callback(end)
+    try:
+        await ended
+    finally:
+        pending.cancel()
+    return pending.result()
 
 
 def _error_reply(route: AnyRoute, version: int, correlation_id: int, error: ErrorCode) -> Parts | None:

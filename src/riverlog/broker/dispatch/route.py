@@ -55,8 +55,10 @@ class Route(Generic[Q, R]):
     needs: Rights
     decode: Decode
     encode: Encode
-    decode_in_pieces: DecodeInPieces | None
-    """For long requests; None where they hold records, and are long for that."""
+    decode_in_pieces: DecodeInPieces
+    """For long requests."""
+    is_long_by_bytes: bool
+    """Otherwise `decode` says by `LongMessageError` which ones are: many bytes may be few records."""
     encode_in_pieces: EncodeInPieces
     """For responses that were made in pieces."""
     served_version_min: int
@@ -88,7 +90,8 @@ def route(
         needs,
         decode or _by_table(request),
         partial(encode_response_in_parts, int(api.key)),
-        None if decode is not None else _by_table_in_pieces(request),
+        _by_table_in_pieces(request),
+        decode is None,
         partial(encode_response_in_pieces, int(api.key)),
         api.min_version if served_version_min is None else served_version_min,
         may_be_overtaken,

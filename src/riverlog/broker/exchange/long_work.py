@@ -13,9 +13,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from riverlog.model.pieces import Pieces
+from riverlog.broker.exchange.context import HangUp
+from riverlog.model.pieces import Outside, Pieces
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,9 +33,35 @@ _STEPS_MAX: Final = 1_000
 class InPieces(NamedTuple, Generic[R]):
     """The response in the making."""
 
-    pieces: Pieces[R]
+    pieces: Pieces[R | HangUp | None]
     is_large: bool = True
     """False where it is done in pieces only because it may have to wait for something."""
+
+
+class Place:
+    """Of one large work among the few that are in the making; left while it waits for others."""
+
+    __slots__ = ("_has", "_is_large", "_work")
+
+    def __init__(self, work: "LongWork", *, is_large: bool) -> None:
+        self._work = work
+        self._is_large = is_large
+        self._has = False
+
+    async def take(self) -> None:
+        if self._is_large:
+            await self._work.take_place()
+            self._has = True
+
+    def leave(self) -> None:
+        if self._has:
+            self._has = False
+            self._work.leave_place()
+
+    async def wait_outside(self, until: "asyncio.Future[Any]") -> None:
+        self.leave()
+        await asyncio.wait((until,))
+        await self.take()
 
 
 class LongWork:
@@ -48,17 +75,16 @@ class LongWork:
         self._in_line: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
-    async def place(self, *, is_large: bool = True) -> AsyncIterator[None]:
+    async def place(self, *, is_large: bool = True) -> AsyncIterator[Place]:
         """For one large work from its beginning to its end; others have to wait for none."""
-        if is_large:
-            await self._take_place()
+        place = Place(self, is_large=is_large)
+        await place.take()
         try:
-            yield
+            yield place
         finally:
-            if is_large:
-                self._leave_place()
+            place.leave()
 
-    async def _take_place(self) -> None:
+    async def take_place(self) -> None:
         if self._places:
             self._places -= 1
             return
@@ -68,10 +94,10 @@ class LongWork:
             await mine
         except asyncio.CancelledError:
             if not mine.cancelled():
-                self._leave_place()  # It was given and given up in the same moment.
+                self.leave_place()  # It was given and given up in the same moment.
             raise
 
-    def _leave_place(self) -> None:
+    def leave_place(self) -> None:
         while self._in_line:
             next_one = self._in_line.popleft()
             if not next_one.done():
@@ -79,8 +105,8 @@ class LongWork:
                 return
         self._places += 1
 
-    async def do(self, pieces: Pieces[T]) -> T:
-        """Its result. Cancelled, it ends where it is."""
+    async def do(self, pieces: Pieces[T], place: Place | None = None) -> T:
+        """Its result. Cancelled, it ends where it is. `place` is that of the work, if it has one."""
         now_s = self._now_s
         try:
             while True:
@@ -90,7 +116,10 @@ class LongWork:
                     waits_for = next(pieces)
                     if waits_for is not None:
                         # What became of it is for the work to see.
-                        await asyncio.wait((asyncio.ensure_future(waits_for),))
+                        if type(waits_for) is Outside and place is not None:
+                            await place.wait_outside(waits_for.until)
+                        else:
+                            await asyncio.wait((asyncio.ensure_future(waits_for),))
                         break
                     if now_s() >= ends_s:
                         break

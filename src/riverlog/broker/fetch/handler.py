@@ -12,8 +12,18 @@ from functools import partial
 
 from riverlog.broker.exchange.context import Parts, RequestContext
 from riverlog.broker.exchange.delayed import DelayedReply
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.fetch.delayed_fetch import DelayedFetch
+from riverlog.broker.fetch.long_fetch import (
+    LARGE_MIN,
+    LONG_MIN,
+    LongWait,
+    count_named,
+    drop,
+    parts_of,
+    respond,
+)
 from riverlog.broker.fetch.reads import FetchLimits, FetchReader, FetchReads, PartitionRead, unreadable
 from riverlog.broker.fetch.replica_fetches import ReplicaFetches
 from riverlog.broker.fetch.sessions import (
@@ -30,11 +40,13 @@ from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
+from riverlog.model.pieces import Outside, Pieces
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.fetch_request import SingleFetch
 from riverlog.wire.by_hand.fetch_response import FetchRow, encode_single_fetch
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 _READ_COMMITTED = 1
@@ -71,7 +83,7 @@ class FetchHandler:
 
     def handle(
         self, request: FetchRequest | SingleFetch, context: RequestContext
-    ) -> Parts | FetchResponse | DelayedReply:
+    ) -> Parts | FetchResponse | DelayedReply | InPieces[FetchResponse]:
         if isinstance(request, SingleFetch):
             answer = self._answer_single(request, context)
             if answer is not None:
@@ -156,31 +168,28 @@ class FetchHandler:
         self._bytes_out.add(records.length)
         return encode_single_fetch(version, correlation_id, request, row, records, request.session_id)
 
-    def _answer(self, request: FetchRequest, context: RequestContext) -> FetchResponse | DelayedFetch:
+    def _answer(
+        self, request: FetchRequest, context: RequestContext
+    ) -> FetchResponse | DelayedFetch | InPieces[FetchResponse]:
         if request.isolation_level not in (0, _READ_COMMITTED):
             return _unknown_isolation(request)
         is_full = request.session_epoch in (SessionEpoch.INITIAL, SessionEpoch.FINAL)
         session: FetchSession | None = None
+        version = context.header.api_version
+        is_long = count_named(request) >= LONG_MIN
         if is_full:
             self._sessions.close(request.session_id)
-            wanted = wanted_by(request, by_id=context.header.api_version >= TOPIC_ID_VERSION_MIN)
+            wanted = [] if is_long else wanted_by(request, by_id=version >= TOPIC_ID_VERSION_MIN)
         else:
-            resumed = self._sessions.resume(request, context.header.api_version)
+            resumed = self._sessions.resume(request, version, with_changes=not is_long)
             if isinstance(resumed, ErrorCode):
                 return FetchResponse(error_code=resumed, session_id=NO_SESSION)
             session = resumed
             wanted = list(session.wanted.values())
-        version = context.header.api_version
-        claims_to_be_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
-        limits = FetchLimits(
-            max_bytes=min(request.max_bytes, self._fetch_bytes_max),
-            is_read_committed=request.isolation_level == _READ_COMMITTED,
-            claims_to_be_replica=claims_to_be_replica,
-            tells_leader=version >= 16,
-            may_read_follower=version >= _FOLLOWER_READS_SINCE and not claims_to_be_replica,
-            rack=request.rack_id,
-            listener_name=context.listener_name,
-        )
+        limits = self._limits(request, context)
+        if is_long or len(wanted) >= LONG_MIN:
+            is_large = max(count_named(request), len(wanted)) >= LARGE_MIN
+            return InPieces(self._answer_in_pieces(request, limits, session, context), is_large)
         reads = self._reader.read(wanted, limits)
         enough_bytes = min(request.min_bytes, limits.max_bytes)
         if request.max_wait_ms <= 0:
@@ -189,6 +198,86 @@ class FetchHandler:
             self._warm(reads.cold)  # For the next fetch.
             return self._respond(reads, request, session, context)
         return self._respond_later(wanted, limits, reads, request, session, context)
+
+    def _limits(self, request: FetchRequest, context: RequestContext) -> FetchLimits:
+        version = context.header.api_version
+        claims_to_be_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
+        return FetchLimits(
+            max_bytes=min(request.max_bytes, self._fetch_bytes_max),
+            is_read_committed=request.isolation_level == _READ_COMMITTED,
+            claims_to_be_replica=claims_to_be_replica,
+            tells_leader=version >= 16,
+            may_read_follower=version >= _FOLLOWER_READS_SINCE and not claims_to_be_replica,
+            rack=request.rack_id,
+            listener_name=context.listener_name,
+        )
+
+    def _answer_in_pieces(
+        self,
+        request: FetchRequest,
+        limits: FetchLimits,
+        session: FetchSession | None,
+        context: RequestContext,
+    ) -> Pieces[FetchResponse]:
+        by_id = context.version >= TOPIC_ID_VERSION_MIN
+        wanted: list[Wanted] = []
+        is_long = count_named(request) >= LONG_MIN
+        for some in parts_of(request) if session is None or is_long else ():
+            if session is None:
+                wanted += wanted_by(some, by_id=by_id)
+            else:
+                session.update(some)
+            yield None
+        if session is not None:
+            wanted = list(session.wanted.values())
+        yield from dissolve(request)
+        self._waiting_count += 1
+        wait = LongWait(min(request.min_bytes, limits.max_bytes), request.max_wait_ms, self._on_wait_ended)
+        try:
+            while True:
+                reads = yield from wait.read(self._reader, wanted, limits)
+                self._warm(reads.cold, wait)
+                if wait.is_enough(reads) or not wanted:
+                    break
+                yield from drop(reads.reads)
+                yield Outside(wait.until_woken())
+        finally:
+            wait.end()
+        yield from drop(wanted)
+        return (yield from self._respond_in_pieces(reads, request, session, context))
+
+    def _respond_in_pieces(
+        self, reads: FetchReads, request: FetchRequest, session: FetchSession | None, context: RequestContext
+    ) -> Pieces[FetchResponse]:
+        """As `_respond`."""
+        self._bytes_out.add(reads.size_bytes)
+        self._follower_bytes_out.add(reads.follower_bytes)
+        told = reads.reads
+        response = FetchResponse(session_id=NO_SESSION)
+        if session is not None:
+            told = []
+            for read in reads.reads:
+                if session.note_reply(read.wanted, read.data):
+                    told.append(read)
+                yield None
+            response.session_id = session.id if session.wanted else NO_SESSION
+            yield from drop(reads.reads)
+        elif request.session_epoch == SessionEpoch.INITIAL:
+            opened = self._sessions.open(
+                (), uses_topic_ids=context.version >= TOPIC_ID_VERSION_MIN, more=len(told)
+            )
+            response.session_id = NO_SESSION if opened is None else opened.id
+            for read in told:
+                read.wanted.note(read.data)
+                if opened is not None:
+                    opened.wanted[read.wanted.key] = read.wanted
+                yield None
+        yield from respond(told, response)
+        if self._hints is not None and reads.must_answer and context.version >= FETCH_HINTS_SINCE:
+            yield from self._hints.on_fetch_in_pieces(
+                response, context.listener_name, with_addresses=request.replica_state.replica_id < 0
+            )
+        return response
 
     def _respond_later(
         self,
@@ -215,7 +304,7 @@ class FetchHandler:
         self._warm(first.cold, wait)
         return wait
 
-    def _warm(self, cold: list[FileSlice], wait: DelayedFetch | None = None) -> None:
+    def _warm(self, cold: list[FileSlice], wait: DelayedFetch | LongWait | None = None) -> None:
         """Have a thread bring in what cannot be checked, and so not be sent, before it is in memory."""
         for piece in cold:
             place = piece.file.path, piece.position

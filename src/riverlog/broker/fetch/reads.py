@@ -57,7 +57,7 @@ class PartitionRead(NamedTuple):
 class FetchReads:
     """What one pass over the partitions has found."""
 
-    __slots__ = ("_beyond", "cold", "follower_bytes", "must_answer", "reads", "size_bytes")
+    __slots__ = ("_beyond", "cold", "follower_bytes", "must_answer", "reads", "size_bytes", "unknown")
 
     def __init__(self) -> None:
         self.reads: list[PartitionRead] = []
@@ -68,6 +68,8 @@ class FetchReads:
         """Where there are records that have to be read from the disk first."""
         self.must_answer = False
         """An error, a diverging log, another replica to ask: the client must hear of it at once."""
+        self.unknown: list[PartitionRead] = []
+        """Of partitions that are not here. Kafka, too, puts them after the others."""
         self._beyond: list[PartitionData] = []
 
     def put(self, read: PartitionRead) -> None:
@@ -100,9 +102,17 @@ class FetchReader:
         self._nearest = nearest
 
     def read(self, wanted: list[Wanted], limits: FetchLimits) -> FetchReads:
-        result, replicas = FetchReads(), self._replicas
+        result = FetchReads()
+        self.read_on(result, wanted, limits)
+        result.reads += result.unknown
+        return result
+
+    def read_on(self, result: FetchReads, wanted: list[Wanted], limits: FetchLimits) -> None:
+        """Some more of the partitions of one fetch."""
+        replicas, unknown = self._replicas, result.unknown
         left = limits.max_bytes
-        unknown: list[PartitionRead] = []
+        if result.size_bytes:
+            left = max(0, left - result.size_bytes)
         for each in wanted:
             topic, index = each.topic, each.index
             if topic is not None:
@@ -134,8 +144,6 @@ class FetchReader:
             ):
                 epoch = partition.leader_epoch
                 data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
-        result.reads += unknown  # Kafka, too, puts them after the others.
-        return result
 
     def _read_partition(
         self,

@@ -134,8 +134,10 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def resume(self, request: FetchRequest, version: int) -> FetchSession | ErrorCode:
-        """The session of an incremental request, with the request's changes applied."""
+    def resume(
+        self, request: FetchRequest, version: int, *, with_changes: bool = True
+    ) -> FetchSession | ErrorCode:
+        """The session of an incremental request, with the request's changes applied, or to be applied."""
         session = self._sessions.get(request.session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -143,7 +145,8 @@ class FetchSessions:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_topic_ids != (version >= TOPIC_ID_VERSION_MIN):
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.update(request)
+        if with_changes:
+            session.update(request)
         self._use(session)
         return session
 
@@ -184,11 +187,11 @@ class FetchSessions:
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
-    def open(self, wanted: Iterable[Wanted], *, uses_topic_ids: bool) -> FetchSession | None:
-        """A new session, or None when there is no slot for it."""
+    def open(self, wanted: Iterable[Wanted], *, uses_topic_ids: bool, more: int = 0) -> FetchSession | None:
+        """A new session, or None when there is no slot for it. So many `more` partitions are put in later."""
         wanted = tuple(wanted)
         now_ms = self._now_ms()
-        if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
+        if len(self._sessions) >= self._slots and not self._evict(len(wanted) + more, now_ms):
             return None
         session_id = self._random_id()
         while session_id == NO_SESSION or session_id in self._sessions:

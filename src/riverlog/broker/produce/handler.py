@@ -11,9 +11,19 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping
 from uuid import UUID
 
 from riverlog.broker.exchange.context import HangUp, InOrder, Parts, RequestContext
+from riverlog.broker.exchange.long_work import InPieces
 from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.produce.delayed_produce import DelayedProduce, Unacknowledged
+from riverlog.broker.produce.long_produce import (
+    ACKNOWLEDGED_AT_ONCE,
+    LARGE_MIN,
+    by_place_in_pieces,
+    count_named,
+    outside,
+)
+from riverlog.broker.produce.refusals import refusal_of_all, refusal_of_all_in_pieces, refusal_of_records
+from riverlog.broker.produce.replies import error_of, silence_or_hang_up, success
 from riverlog.broker.produce.templated_writes import TemplatedWrites
 from riverlog.broker.produce.transaction_admission import ProduceAdmission, Refusals, begins_late
 from riverlog.broker.shared.leader_hints import PRODUCE_SINCE as PRODUCE_HINTS_SINCE
@@ -21,19 +31,18 @@ from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
-from riverlog.records.batch import ATTRIBUTES_LOW_BYTE_AT, CODEC_MASK
-from riverlog.records.compression import Codec
-from riverlog.records.records_field import find_batch, first_batch_fault, is_plain_batch, is_transactional
-from riverlog.records.rules import Rejected
+from riverlog.model.pieces import Pieces
+from riverlog.records.records_field import is_plain_batch
 from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.produce_request import SingleBatch
 from riverlog.wire.by_hand.produce_response import encode_single_produce
 from riverlog.wire.by_hand.produce_template import ProduceTemplate
+from riverlog.wire.codec import AT_ONCE_MAX
+from riverlog.wire.dissolving import dissolve
 from riverlog.wire.framing import RequestHeader
 from riverlog.wire.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -43,8 +52,6 @@ from riverlog.wire.messages.produce import (
 )
 
 SERVED_VERSION_MIN = 3
-_ACKS = frozenset({-1, 0, 1})
-_ZSTD_VERSION_MIN = 7
 _SINGLE_VERSION_MIN = 8
 _TEMPLATES_MAX = 256
 _ALL = -1
@@ -55,19 +62,6 @@ _EXPLAINED = {
     ErrorCode.NOT_ENOUGH_REPLICAS: "the transaction's coordinator could not be asked; try again",
 }
 """Of the refusals by a transaction's coordinator, those for which Kafka has words too."""
-
-_WITHOUT_LOG_START = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-    }
-)
-"""Errors for which Kafka does not say where the log starts."""
 
 
 class ProduceHandler:
@@ -92,7 +86,7 @@ class ProduceHandler:
 
     def handle(
         self, request: ProduceRequest | SingleBatch, context: RequestContext
-    ) -> Parts | ProduceResponse | DelayedProduce | InOrder | HangUp | None:
+    ) -> Parts | ProduceResponse | DelayedProduce | InOrder | InPieces[ProduceResponse] | HangUp | None:
         if isinstance(request, SingleBatch):
             answer = self._write_single(request, context)
             if answer is not None:
@@ -159,8 +153,10 @@ class ProduceHandler:
 
     def _write_all(
         self, request: ProduceRequest, context: RequestContext
-    ) -> ProduceResponse | DelayedProduce | InOrder | HangUp | None:
-        refusal = _refusal_of_all(request)
+    ) -> ProduceResponse | DelayedProduce | InOrder | InPieces[ProduceResponse] | HangUp | None:
+        if (count := count_named(request)) > AT_ONCE_MAX:  # It has its records for itself.
+            return InPieces(self._write_in_pieces(request, context), count >= LARGE_MIN)
+        refusal = refusal_of_all(request)
         refusals: Refusals = _NONE_REFUSED
         if refusal is None and request.transactional_id is not None:
             admitted = self._transactions.admit(request, context.version)
@@ -196,15 +192,54 @@ class ProduceHandler:
             answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
             for data in wanted:
                 if refusal is not None:
-                    reply = _error(data.index, refusal)
+                    reply = error_of(data.index, refusal)
                 else:
                     reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
                 answer.partition_responses.append(reply)
             response.responses.append(answer)
         if request.acks == 0:
-            return _silence_or_hang_up(response)
+            return silence_or_hang_up(response)
         self._tell_leaders(response, context)
         return self._when_acknowledged(response, waiting, request.timeout_ms)
+
+    def _write_in_pieces(
+        self, request: ProduceRequest, context: RequestContext
+    ) -> Pieces[ProduceResponse | HangUp | None]:
+        """The same for very many partitions, each of which may have to be opened first."""
+        ends_s = self._clock.monotonic_s() + request.timeout_ms / 1000
+        refusal = yield from refusal_of_all_in_pieces(request)
+        refusals: Refusals = _NONE_REFUSED
+        if refusal is None and request.transactional_id is not None:
+            admitted = self._transactions.admit(request, context.version)
+            if isinstance(admitted, ErrorCode):
+                refusal = AppendRefused(admitted)
+            elif isinstance(admitted, Mapping):
+                refusals = admitted
+            else:
+                refusals = yield from outside(admitted)
+        version, now_ms = context.version, self._clock.wall_ms()
+        waiting: list[Unacknowledged] = []
+        response = ProduceResponse()
+        for topic, wanted in (yield from by_place_in_pieces(request.topic_data)):
+            answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+            response.responses.append(answer)
+            for data in wanted:
+                if refusal is not None:
+                    reply = error_of(data.index, refusal)
+                else:
+                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
+                answer.partition_responses.append(reply)
+                yield None
+        if request.acks == 0:
+            return silence_or_hang_up(response)
+        if self._hints is not None and version >= PRODUCE_HINTS_SINCE:
+            yield from self._hints.on_produce_in_pieces(response, context.listener_name)
+        while waiting:
+            some, left_s = waiting[-ACKNOWLEDGED_AT_ONCE:], ends_s - self._clock.monotonic_s()
+            del waiting[-ACKNOWLEDGED_AT_ONCE:]
+            yield from outside(DelayedProduce(response, some, max(left_s, 0), self._turn).answer())
+        yield from dissolve(request)
+        return response
 
     def _tell_leaders(self, response: ProduceResponse, context: RequestContext) -> None:
         if self._hints is not None and context.version >= PRODUCE_HINTS_SINCE:
@@ -227,16 +262,16 @@ class ProduceHandler:
     ) -> PartitionProduceResponse:
         partition = self._find(version, topic.name, topic.topic_id, data.index)
         if not isinstance(partition, Partition):
-            return _error(data.index, AppendRefused(partition))
+            return error_of(data.index, AppendRefused(partition))
         if refusals and (error := refusals.get(partition.topic_partition)) is not None:
-            return _error(data.index, AppendRefused(error, _EXPLAINED.get(error)))
+            return error_of(data.index, AppendRefused(error, _EXPLAINED.get(error)))
         records = data.records
-        refusal = _refusal_of_records(records, version)
+        refusal = refusal_of_records(records, version)
         if refusal is not None:
-            return _error(data.index, refusal)
+            return error_of(data.index, refusal)
         assert isinstance(records, memoryview)
         if request.transactional_id is not None and begins_late(partition, records, version):
-            return _error(data.index, AppendRefused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), partition)
+            return error_of(data.index, AppendRefused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), partition)
         outcome = partition.append(records, now_ms, for_all_replicas=request.acks == _ALL)
         return self._reply(data.index, records, outcome, partition, request.acks, waiting)
 
@@ -250,9 +285,9 @@ class ProduceHandler:
         waiting: list[Unacknowledged],
     ) -> PartitionProduceResponse:
         if isinstance(outcome, AppendRefused):
-            return _error(index, outcome, partition)
+            return error_of(index, outcome, partition)
         self._bytes_in.add(len(records))
-        reply = _success(index, outcome, partition)
+        reply = success(index, outcome, partition)
         log = partition.log
         if (acks == _ALL or log.config.acks_fsync) and log.high_watermark < outcome.end_offset:
             waiting.append(Unacknowledged(reply, partition, outcome.end_offset))
@@ -277,22 +312,6 @@ def _by_place(
     return [(topic, wanted.values()) for topic, wanted in merged.values() if wanted]
 
 
-def _refusal_of_all(request: ProduceRequest) -> AppendRefused | None:
-    """What is wrong with the request as a whole, and so with every partition in it."""
-    if request.acks not in _ACKS:
-        return AppendRefused(ErrorCode.INVALID_REQUIRED_ACKS)
-    transactional = False
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if isinstance(data.records, memoryview):
-                if fault := first_batch_fault(data.records):
-                    return AppendRefused(fault.error, fault.reply_message)
-                transactional = transactional or is_transactional(data.records)
-    if transactional and request.transactional_id is None:
-        return AppendRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return None
-
-
 def _kept(request: ProduceRequest) -> ProduceRequest:
     """The request with its own copy of the records, for use when the receive buffer is another's."""
     for topic in request.topic_data:
@@ -300,60 +319,3 @@ def _kept(request: ProduceRequest) -> ProduceRequest:
             if isinstance(data.records, memoryview):
                 data.records = memoryview(bytearray(data.records))
     return request
-
-
-def _refusal_of_records(records: object, version: int) -> AppendRefused | None:
-    """What is wrong before the log is even asked."""
-    if not isinstance(records, memoryview):
-        # Kafka leaves a client that sends null records without any answer.
-        return AppendRefused(ErrorCode.INVALID_RECORD)
-    batch = find_batch(records)
-    if isinstance(batch, Rejected):
-        return AppendRefused(batch.error, batch.reply_message)
-    if version < _ZSTD_VERSION_MIN and batch[ATTRIBUTES_LOW_BYTE_AT] & CODEC_MASK == Codec.ZSTD:
-        return AppendRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    return None
-
-
-def _success(index: int, written: AppendedRecords, partition: Partition) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index,
-        base_offset=written.first_offset,
-        log_append_time_ms=-1 if written.append_time_ms is None else written.append_time_ms,
-        log_start_offset=partition.log.log_start_offset,
-    )
-
-
-def _error(
-    index: int, refused: AppendRefused, partition: Partition | None = None
-) -> PartitionProduceResponse:
-    has_log_start = partition is not None and (
-        bool(refused.record_errors) or refused.error not in _WITHOUT_LOG_START
-    )
-    return PartitionProduceResponse(
-        index=index,
-        error_code=_error_for_client(refused.error),
-        base_offset=-1,
-        log_start_offset=partition.log.log_start_offset if partition is not None and has_log_start else -1,
-        record_errors=[
-            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=message)
-            for at, message in refused.record_errors
-        ],
-        error_message=refused.message,
-    )
-
-
-def _error_for_client(error: ErrorCode) -> ErrorCode:
-    """Kafka stumbles over some bytes with UNKNOWN_SERVER_ERROR; clients take that for a lost write and repeat
-    it, so it is told as what it is: a batch that will never be taken."""
-    return ErrorCode.INVALID_RECORD if error is ErrorCode.UNKNOWN_SERVER_ERROR else error
-
-
-def _silence_or_hang_up(response: ProduceResponse) -> HangUp | None:
-    """A client that wants no reply learns of a failure by losing its connection, as with Kafka."""
-    for topic in response.responses:
-        for reply in topic.partition_responses:
-            if reply.error_code:
-                error = ErrorCode(reply.error_code).name
-                return HangUp(f"produce with acks=0 to {topic.name}-{reply.index} failed with {error}")
-    return None

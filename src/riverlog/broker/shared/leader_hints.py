@@ -5,7 +5,7 @@ where each of these leaders is to be found. Only where there are other brokers: 
 nobody else to name. Not here: the refusal itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address
+from riverlog.model.pieces import Pieces
 from riverlog.wire.messages import fetch, produce
 
 PRODUCE_SINCE: Final = 10
@@ -20,6 +21,7 @@ FETCH_SINCE: Final = 16
 _OF_PRODUCE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 _OF_FETCH: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNKNOWN: Final = (-1, -1)
+_AT_ONCE: Final = 100
 
 
 class LeaderHints:
@@ -30,11 +32,33 @@ class LeaderHints:
         """Complete a reply with what it lacks."""
         leaders: set[int] = set()
         for topic in response.responses:
-            for reply in topic.partition_responses:
-                if reply.error_code in _OF_PRODUCE:
-                    leader_id, epoch = self._leader(topic.name, topic.topic_id, reply.index)
-                    reply.current_leader = produce.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                    leaders.add(leader_id)
+            self._name_leaders_of_produce(topic, topic.partition_responses, leaders)
+        self._name_endpoints_of_produce(response, leaders, listener_name)
+
+    def on_produce_in_pieces(self, response: produce.ProduceResponse, listener_name: str) -> Pieces[None]:
+        leaders: set[int] = set()
+        for topic in response.responses:
+            for start in range(0, len(topic.partition_responses), _AT_ONCE):
+                some = topic.partition_responses[start : start + _AT_ONCE]
+                self._name_leaders_of_produce(topic, some, leaders)
+                yield None
+        self._name_endpoints_of_produce(response, leaders, listener_name)
+
+    def _name_leaders_of_produce(
+        self,
+        topic: produce.TopicProduceResponse,
+        replies: Iterable[produce.PartitionProduceResponse],
+        leaders: set[int],
+    ) -> None:
+        for reply in replies:
+            if reply.error_code in _OF_PRODUCE:
+                leader_id, epoch = self._leader(topic.name, topic.topic_id, reply.index)
+                reply.current_leader = produce.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                leaders.add(leader_id)
+
+    def _name_endpoints_of_produce(
+        self, response: produce.ProduceResponse, leaders: set[int], listener_name: str
+    ) -> None:
         response.node_endpoints = [
             produce.NodeEndpoint(
                 node_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack
@@ -49,13 +73,33 @@ class LeaderHints:
         where the others are."""
         leaders: set[int] = set()
         for topic in response.responses:
-            for data in topic.partitions:
-                if data.error_code in _OF_FETCH:
-                    leader_id, epoch = self._leader(topic.topic, topic.topic_id, data.partition_index)
-                    data.current_leader = fetch.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-                    leaders.add(leader_id)
-        if not with_addresses:
-            return
+            self._name_leaders_of_fetch(topic, topic.partitions, leaders)
+        if with_addresses:
+            self._name_endpoints_of_fetch(response, leaders, listener_name)
+
+    def on_fetch_in_pieces(
+        self, response: fetch.FetchResponse, listener_name: str, *, with_addresses: bool
+    ) -> Pieces[None]:
+        leaders: set[int] = set()
+        for topic in response.responses:
+            for start in range(0, len(topic.partitions), _AT_ONCE):
+                self._name_leaders_of_fetch(topic, topic.partitions[start : start + _AT_ONCE], leaders)
+                yield None
+        if with_addresses:
+            self._name_endpoints_of_fetch(response, leaders, listener_name)
+
+    def _name_leaders_of_fetch(
+        self, topic: fetch.FetchableTopicResponse, read: Iterable[fetch.PartitionData], leaders: set[int]
+    ) -> None:
+        for data in read:
+            if data.error_code in _OF_FETCH:
+                leader_id, epoch = self._leader(topic.topic, topic.topic_id, data.partition_index)
+                data.current_leader = fetch.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                leaders.add(leader_id)
+
+    def _name_endpoints_of_fetch(
+        self, response: fetch.FetchResponse, leaders: set[int], listener_name: str
+    ) -> None:
         response.node_endpoints = [
             fetch.NodeEndpoint(node_id=broker.node_id, host=address.host, port=address.port, rack=broker.rack)
             for broker, address in self._reachable(leaders, listener_name)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.named_tuples import maker_of
-from riverlog.wire.codec import decode
+from riverlog.wire.codec import decode_if_short
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.primitives import id_of
 
@@ -78,13 +78,14 @@ _single_fetch: Final = maker_of(SingleFetch)
 
 
 def decode_fetch(data: ReadableBuffer, version: int, start: int = 0) -> SingleFetch | FetchRequest:
-    """The request whose body begins at `start`; bytes after it are not looked at."""
+    """The request whose body begins at `start`; bytes after it are not looked at. Raises `LongMessageError`
+    where it is not read at once."""
     single: SingleFetch | None = None
     if version >= SINGLE_VERSION_MIN:
         single = _read_by_id(data, start)
     elif version == NAMED_SINGLE_VERSION:
         single = _read_named(data, start)
-    return single or decode(FetchRequest, version, data, start)[0]
+    return single or decode_if_short(FetchRequest, version, data, start)[0]
 
 
 def _read_by_id(data: ReadableBuffer, pos: int) -> SingleFetch | None:

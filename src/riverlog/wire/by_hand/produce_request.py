@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
-from riverlog.wire.codec import decode
+from riverlog.wire.codec import decode_if_short
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.primitives import MalformedMessage, id_of, read_long_varint
 
@@ -59,7 +59,8 @@ _single_batch: Final = maker_of(SingleBatch)
 
 
 def decode_produce(data: memoryview, version: int, start: int = 0) -> SingleBatch | ProduceRequest:
-    """The request whose body begins at `start`; bytes after it are not looked at."""
+    """The request whose body begins at `start`; bytes after it are not looked at. Raises `LongMessageError`
+    where it is not read at once."""
     single: SingleBatch | None = None
     try:
         if version >= TOPIC_ID_VERSION_MIN:
@@ -70,7 +71,7 @@ def decode_produce(data: memoryview, version: int, start: int = 0) -> SingleBatc
             single = _read_classic(data, start, len(data))
     except (IndexError, UnicodeDecodeError, MalformedMessage):
         single = None
-    return single or decode(ProduceRequest, version, data, start)[0]
+    return single or decode_if_short(ProduceRequest, version, data, start)[0]
 
 
 def _read_classic(data: memoryview, pos: int, size: int) -> SingleBatch | None:
