@@ -33,12 +33,14 @@ from benchmarks.figures import Aim, Figure, show
 from benchmarks.loop_turns import TurnMeter
 from benchmarks.servers import Server, cpu_s, riverlog
 from riverlog.node.processes.event_loop import collect_rarely
+from riverlog.records.builder import build_batch
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from riverlog.wire.messages.describe_groups import DescribeGroupsRequest
 from riverlog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.list_groups import ListGroupsRequest
 from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -49,10 +51,12 @@ from riverlog.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from riverlog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 PARTITIONS = 100_000
 TOPIC_PARTITIONS = 1_000
 WRITTEN = 1_000
+PRODUCED_TOPICS = 2
 GROUPS = 10_000
 SETTINGS = {"log_retention_ms": "-1"}  # What is written has an old timestamp.
 TIMES = 5
@@ -127,6 +131,7 @@ def longest_turns(partitions: int) -> list[Figure]:
         _make_groups(served)
         meter = TurnMeter(broker)
         collect_rarely()  # As `riverlog serve` does.
+        produced = Question(f"Produce to {PRODUCED_TOPICS * TOPIC_PARTITIONS:,}", [_produce(partitions)] * 2)
         return [
             Figure(
                 f"{question.name}: longest turn of the loop",
@@ -134,7 +139,7 @@ def longest_turns(partitions: int) -> list[Figure]:
                 "CPU-ms",
                 aim=Aim(5.0),
             )
-            for question in _questions(partitions)
+            for question in (*_questions(partitions), produced)
         ]
 
 
@@ -282,6 +287,8 @@ def _questions(partitions: int) -> Iterator[Question]:
     )
     absent = [_of_topic("absent", range(partitions))]
     yield Question(f"ListOffsets of {partitions:,} that do not exist", [_list_offsets(absent)])
+    yield Question("Fetch at the end of everything", [_fetch(partitions, wait_ms=0)])
+    yield Question("Fetch at the end of everything that waits 0.1 s", [_fetch(partitions, wait_ms=100)])
     yield Question("Metadata of everything", [_metadata(topics=None)])
     everywhere = DescribeLogDirsRequest(topics=None)
     yield Question("DescribeLogDirs of everything", [load.frame(ApiKey.DESCRIBE_LOG_DIRS, 4, everywhere)])
@@ -329,6 +336,40 @@ def _of_topic(name: str, indexes: range) -> ListOffsetsTopic:
 
 def _list_offsets(topics: list[ListOffsetsTopic]) -> bytes:
     return load.frame(ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(topics=topics))
+
+
+def _fetch(partitions: int, *, wait_ms: int) -> bytes:
+    """One record is in each partition that was written to."""
+    names = _topics(partitions)
+    written = WRITTEN // len(names)
+    topics = [
+        FetchTopic(
+            topic=name,
+            partitions=[
+                FetchPartition(
+                    partition=index, fetch_offset=int(index < written), partition_max_bytes=1 << 20
+                )
+                for index in range(TOPIC_PARTITIONS)
+            ],
+        )
+        for name in names
+    ]
+    request = FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 26, session_epoch=-1, topics=topics
+    )
+    return load.frame(ApiKey.FETCH, 12, request)
+
+
+def _produce(partitions: int) -> bytes:
+    """A record into each of the last so many partitions."""
+    topics = []
+    for name in _topics(partitions)[-PRODUCED_TOPICS:]:
+        data = [
+            PartitionProduceData(index=index, records=build_batch([(1, None, b"x" * 100, ())]))
+            for index in range(TOPIC_PARTITIONS)
+        ]
+        topics.append(TopicProduceData(name=name, partition_data=data))
+    return load.frame(ApiKey.PRODUCE, 9, ProduceRequest(acks=-1, timeout_ms=600_000, topic_data=topics))
 
 
 def _metadata(topics: list[object] | None) -> bytes:

@@ -28,25 +28,12 @@ def test_readers_that_leave_are_not_kept() -> None:
     assert len(idle) == 1
     partition.unwatch(reader)
     assert len(idle) == 0
-    idle.forget()
     assert idle.take(PARTITION) is None
 
 
-def test_a_reader_that_waits_is_not_forgotten() -> None:
-    idle, reader = IdleReaders(), Watching()
-    partition = idle_partition(idle)
-    partition.watch(reader)
-    idle.forget()
-    taken = idle.take(PARTITION)
-    assert taken is not None
-    assert list(taken.waiting) == [reader]
-
-
-def test_who_begins_to_wait_after_all_were_forgotten_is_found() -> None:
+def test_those_who_wait_by_one_look_and_by_another_are_found_together() -> None:
     idle, first, second = IdleReaders(), Watching(), Watching()
-    partition = idle_partition(idle)
-    idle.forget()
-    partition.watch(first)
+    idle_partition(idle).watch(first)
     idle_partition(idle).watch(second)
     taken = idle.take(PARTITION)
     assert taken is not None
@@ -78,14 +65,13 @@ def test_a_change_disturbs_those_of_its_partition() -> None:
     assert (mine.disturbed, others.disturbed) == (2, 1)
 
 
-def test_a_partition_that_was_let_go_finds_those_who_wait_for_it_again() -> None:
-    """One that is kept no longer may still be in use by a request, which then begins to wait."""
-    idle, reader = IdleReaders(), Watching()
-    partition = idle_partition(idle)
-    idle.forget_one(PARTITION)
-    partition.watch(reader)
-    assert len(idle) == 1
-    idle.forget_one(PARTITION)
+def test_one_who_has_left_takes_nobody_along_who_waits_now() -> None:
+    idle, first, second = IdleReaders(), Watching(), Watching()
+    partition, other = idle_partition(idle), idle_partition(idle)
+    partition.watch(first)
+    partition.unwatch(first)
+    other.watch(second)
+    partition.unwatch(first)
     waiting = idle.take(PARTITION)
     assert waiting is not None
-    assert list(waiting.waiting) == [reader]
+    assert list(waiting.waiting) == [second]

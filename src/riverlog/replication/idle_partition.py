@@ -1,7 +1,7 @@
 """A partition on this node whose log is not open: what questions are answered from, and who waits for it.
 
-Only of a partition that has no other replica: where there are followers, the leader must know how far they
-are, and needs the partition itself. It shows the moment in which it was made, and is used by requests until
+Where there are other replicas, all that is in the log is known to be committed; what a leader knows of its
+followers is elsewhere (`resting`). It shows the moment in which it was made, and is used by requests until
 something changes; the first write makes a `Partition`, which takes over those who wait. Used from the event
 loop only.
 """
@@ -17,38 +17,30 @@ from riverlog.storage.log.closed_log import ClosedLog
 class IdleReaders:
     """Those who wait for partitions whose logs are not open."""
 
-    __slots__ = ("_waiting", "round")
+    __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
         self._waiting: dict[TopicPartition, WaitingReaders] = {}
-        self.round = 0
-        """Another number whenever somebody's readers are not kept here any more."""
+        """Of the partitions that somebody waits for."""
 
     def __len__(self) -> int:
-        """Of how many partitions somebody waits."""
-        return sum(1 for readers in self._waiting.values() if readers)
+        return len(self._waiting)
 
-    def of(self, topic_partition: TopicPartition) -> WaitingReaders:
-        """Those of a partition, kept here until `take`, or `forget` while there are none."""
+    def add(self, topic_partition: TopicPartition, reader: Reader) -> WaitingReaders:
+        """From now on it waits, among these."""
         readers = self._waiting.get(topic_partition)
         if readers is None:
             readers = self._waiting[topic_partition] = WaitingReaders()
+        readers.add(reader)
         return readers
 
-    def forget(self) -> None:
-        """Let go of all partitions that nobody waits for."""
-        self.round += 1
-        self._waiting = {each: readers for each, readers in self._waiting.items() if readers}
-
-    def forget_one(self, topic_partition: TopicPartition) -> None:
-        """Let go of a partition, unless somebody waits for it."""
-        readers = self._waiting.get(topic_partition)
-        if readers is not None and not readers:
-            self.round += 1
+    def discard(self, topic_partition: TopicPartition, reader: Reader, readers: WaitingReaders) -> None:
+        """It waits no more among these, wherever they are by now."""
+        readers.discard(reader)
+        if not readers and self._waiting.get(topic_partition) is readers:
             del self._waiting[topic_partition]
 
     def take(self, topic_partition: TopicPartition) -> WaitingReaders | None:
-        self.round += 1
         return self._waiting.pop(topic_partition, None)
 
     def put(self, topic_partition: TopicPartition, readers: WaitingReaders) -> None:
@@ -66,7 +58,7 @@ class IdleReaders:
 
 
 class IdlePartition(RoleHolder):
-    __slots__ = ("_idle", "_readers", "_round", "log", "topic_id", "topic_partition")
+    __slots__ = ("_idle", "_readers", "log", "topic_id", "topic_partition")
 
     def __init__(
         self, topic_partition: TopicPartition, topic_id: UUID, role: Role, log: ClosedLog, idle: IdleReaders
@@ -76,15 +68,12 @@ class IdlePartition(RoleHolder):
         self.log = log
         self._role = role
         self._idle = idle
-        self._readers = idle.of(topic_partition)
-        self._round = idle.round
+        self._readers: WaitingReaders | None = None
 
     def watch(self, reader: Reader) -> None:
-        if self._round != self._idle.round:
-            self._readers = self._idle.of(self.topic_partition)
-            self._round = self._idle.round
-        self._readers.add(reader)
+        self._readers = self._idle.add(self.topic_partition, reader)
 
     def unwatch(self, reader: Reader) -> None:
         """Also when a `Partition` has taken the readers over since."""
-        self._readers.discard(reader)
+        if self._readers is not None:
+            self._idle.discard(self.topic_partition, reader, self._readers)
