@@ -15,7 +15,7 @@ riverlog.open.files.max  int  null  >=16  medium  read-only  works
     Segment and index files that are held open at once. Without it, a share of the limit of the process.
 riverlog.open.logs.max  int  5000  >=1  medium  read-only  works
     Logs that stay open at once. Beyond it those are closed that nobody has written or read for a while and
-    that have no other replica; they are opened again when they are used.
+    of which all replicas in sync have everything; they are opened again when they are used.
 riverlog.replica.lag.max.messages  long  null  >=1  low  read-only  works
     Records by which a follower may be behind and stay in sync. Without it, only
     replica.lag.time.max.ms counts.
