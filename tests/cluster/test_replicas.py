@@ -7,6 +7,7 @@ from riverlog.metadata.image import PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.records.builder import build_batch
 from riverlog.replication.partition import Partition
+from riverlog.replication.resting import Resting
 from riverlog.replication.roles import Leader
 from riverlog.storage.log.log import Log
 from riverlog.wire.messages.produce import (
@@ -88,25 +89,24 @@ def test_replicas_are_the_same_byte_by_byte() -> None:
     run(scenario)
 
 
-def test_a_follower_neither_makes_nor_opens_a_log_that_was_never_written_to() -> None:
+def test_nobody_makes_or_opens_a_log_that_was_never_written_to() -> None:
     async def scenario(cluster: NodeCluster) -> None:
         await make_topic(cluster, 2)
 
-        def led() -> list[Partition]:
+        def led() -> list[Resting]:
             """Both, once both followers of each have asked for it."""
-            every = [each for broker in cluster.alive for each in broker.replicas]
-            return [each for each in every if isinstance(each.role, Leader) and len(each._watchers) == 2]
+            every = [each for broker in cluster.alive for each in broker.replicas._resting._resting.values()]
+            return [each for each in every if len(each.watchers) == 2]
 
         await cluster.until(lambda: len(led()) == 2, "not all followers have asked")
         copies = [(broker, index) for broker in cluster.alive for index in (0, 1)]
         made = [(broker, index) for broker, index in copies if broker.replicas.has_log(TOPIC, index)]
-        assert len(made) == 2  # Those of the leaders.
-        index = led()[0].topic_partition.partition
-        leader = next(broker for broker in cluster.alive if led()[0] in list(broker.replicas))
-        assert await write(leader, b"first", index=index) == [ErrorCode.NONE]
+        assert made == []
+        leader = cluster[state_of(cluster).leader or 0]
+        assert await write(leader, b"first") == [ErrorCode.NONE]
         made = [(broker, index) for broker, index in copies if broker.replicas.has_log(TOPIC, index)]
-        assert len(made) == 4
-        assert len({bytes_of(broker, index) for broker in cluster.alive}) == 1
+        assert made == [(broker, 0) for broker in cluster.alive]
+        assert len({bytes_of(broker) for broker in cluster.alive}) == 1
 
     run(scenario)
 
