@@ -5,6 +5,8 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import LeaderEpoch
 from riverlog.model.metrics import Metrics
@@ -19,7 +21,7 @@ from riverlog.wire.messages.fetch import PartitionData
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, run_virtually
 from tests.replication.replicated import SECOND, TOPIC, TOPIC_ID, image_of, opened, partition_image
 from tests.storage.cleaning.compaction import COMPACT, clean, close_segment
-from tests.storage.logs import ManualClock, open_log, read_all
+from tests.storage.logs import ManualClock, open_log, read_all, values
 
 EPOCH = 5
 
@@ -45,6 +47,13 @@ class Following:
         if isinstance(position, Position):
             self.followed.position = position
         return position
+
+    async def settled(self) -> Position:
+        """Where its log ends, once what was truncated is known to be gone."""
+        while not isinstance(found := self.look(), Position):
+            assert isinstance(found, asyncio.Future)
+            await found
+        return found
 
     def store(self, *batches: bytes, watermark: int = 0, log_start: int = 0) -> Outcome:
         data = PartitionData(
@@ -154,6 +163,31 @@ def test_truncation_at_the_end_takes_an_epoch_without_records_back() -> None:
     run_virtually(run)
 
 
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_what_was_truncated_does_not_come_back_after_a_power_cut_behind_what_is_stored_since(
+    seed: int, anew: bool
+) -> None:
+    async def run() -> list[tuple[int, bytes | None]]:
+        logs = Logs(config=replace(LogConfig(), segment_bytes=200))
+        following = Following(logs)
+        for offset in range(4):
+            following.store(batch(offset, b"old-%d" % offset, epoch=3))
+        following.log.sync.flush()
+        if anew:
+            assert following.copies.settle_in(following.followed, 7, 9) is Outcome.TRUNCATED
+        else:
+            assert following.copies.truncate(following.followed, 3, 1) is Outcome.TRUNCATED
+        found = await following.settled()
+        assert found.offset == (7 if anew else 1)
+        following.store(batch(found.offset, b"new"))
+        logs.disk.crash(seed)
+        return values(open_log(logs.disk, directory=f"/data/{TOPIC}-0"))
+
+    kept = [] if anew else [(0, b"old-0")]
+    assert run_virtually(run) in (kept, [*kept, (7 if anew else 1, b"new")])
+
+
 def test_committed_records_are_kept_unless_an_unclean_election_is_on_record() -> None:
     async def run() -> None:
         following = Following()
@@ -186,7 +220,7 @@ def test_what_compaction_took_out_for_records_that_go_is_copied_again() -> None:
         assert following.copies.truncate(following.followed, 3, 1) is Outcome.OUT  # It may be in sync.
         following.followed.unclean_epoch = LeaderEpoch(5)
         assert following.copies.truncate(following.followed, 3, 1) is Outcome.TRUNCATED
-        assert following.look() == Position(0, None, 0)
+        assert await following.settled() == Position(0, None, 0)
         assert following.metrics.value("riverlog_truncated_below_hw_total") == 2
         following.store(keyed(0, b"first", epoch=3), watermark=1)
         assert [record.value for record in read_all(log)] == [b"first"]
@@ -198,11 +232,11 @@ def test_an_empty_log_behind_its_leaders_end_stays_where_it_is_without_an_unclea
     async def run() -> None:
         following = Following()
         following.copies.settle_in(following.followed, 50, 60)
-        following.look()
+        await following.settled()
         assert following.copies.settle_in(following.followed, 0, 40) is Outcome.OUT
         following.followed.unclean_epoch = LeaderEpoch(EPOCH)
         assert following.copies.settle_in(following.followed, 0, 40) is Outcome.TRUNCATED
-        assert following.look() == Position(40, None, 40)
+        assert await following.settled() == Position(40, None, 40)
 
     run_virtually(run)
 
@@ -238,8 +272,7 @@ def test_the_log_start_follows_and_a_log_that_ends_before_it_begins_anew() -> No
         following.store(batch(0, b"a"), batch(1, b"b"), watermark=2, log_start=1)
         assert following.log.log_start_offset == 1
         assert following.copies.settle_in(following.followed, 50, 60) is Outcome.TRUNCATED
-        following.look()
-        assert following.followed.position == Position(50, None, 50)
+        assert await following.settled() == Position(50, None, 50)
         # The leader's log starts within a batch.
         assert following.store(batch(49, b"x", b"y"), watermark=51, log_start=50) is Outcome.DONE
         assert (following.log.log_start_offset, following.log.log_end_offset) == (50, 51)
@@ -252,7 +285,7 @@ def test_a_batch_that_reaches_below_the_log_start_moves_nothing_down_where_there
     async def run() -> None:
         following = Following()
         assert following.copies.settle_in(following.followed, 50, 60) is Outcome.TRUNCATED
-        following.look()
+        await following.settled()
         disk, log = following.cluster.logs.disk, following.log
         disk.capacity_bytes = disk.used_bytes()
         assert following.store(batch(49, b"x", b"y"), watermark=51, log_start=50) is Outcome.FAILED

@@ -62,8 +62,10 @@ def truncate(partition: Partition, offset: int, epoch: LeaderEpoch, *, anew: boo
 
 
 def when_stored(partition: Partition) -> "asyncio.Future[None] | None":
-    """None where all that is stored counts as such; else a wait until it is on disk."""
+    """None where all that is stored counts as such; else a wait until it is on disk. Also after a truncation,
+    so that nothing is written in the place of what may still come back."""
     log = partition.log
-    if not log.config.acks_fsync or log.flushed_offset >= log.log_end_offset:
+    is_stored = not log.config.acks_fsync or log.flushed_offset >= log.log_end_offset
+    if is_stored and not log.sync.is_cut:
         return None
     return partition.flusher.flush_to(log.sync, log.log_end_offset)

@@ -41,9 +41,9 @@ class Flusher:
         self._idle.set()
 
     def flush_to(self, log: LogSync, offset: int) -> asyncio.Future[None]:
-        """Done when everything below `offset` is on disk."""
+        """Done when everything below `offset` is on disk, and what a truncation has taken away is not."""
         future: asyncio.Future[None] = self._loop.create_future()
-        if log.flushed_offset >= offset:
+        if log.flushed_offset >= offset and not log.is_cut:
             future.set_result(None)
             return future
         waiting = self._waiting.setdefault(log, _Waiting())
@@ -113,8 +113,9 @@ class Flusher:
             self._note_idle()
 
     def _release(self, log: LogSync, waiting: _Waiting) -> None:
-        ready = [future for offset, future in waiting.waiters if offset <= log.flushed_offset]
-        waiting.waiters = [waiter for waiter in waiting.waiters if waiter[0] > log.flushed_offset]
+        flushed = -1 if log.is_cut else log.flushed_offset
+        ready = [future for offset, future in waiting.waiters if offset <= flushed]
+        waiting.waiters = [waiter for waiter in waiting.waiters if waiter[0] > flushed]
         for future in ready:
             if not future.done():
                 future.set_result(None)

@@ -94,6 +94,7 @@ class LogSync:
         "_was_empty",
         "flushed_offset",
         "gate",
+        "is_cut",
         "is_touched",
         "state",
         "unsynced",
@@ -119,6 +120,9 @@ class LogSync:
         """Closed segments whose indexes and snapshot are not yet known to be on disk."""
         self.is_touched = not opened.is_clean or recovered_from < len(state.segments)
         """There is something to be saved at a clean shutdown."""
+        self.is_cut = False
+        """It was cut off at its end, which a power cut may still undo: what was there would come back behind
+        whatever is written in its place."""
         self._directory_is_durable = opened.is_clean
         self._last_sync_ms = environment.clock.wall_ms()
 
@@ -199,6 +203,7 @@ class LogSync:
         self._directory_is_durable = True
         self._last_sync_ms = self._environment.clock.wall_ms()
         if task.generation == state.generation:
+            self.is_cut = False
             self.flushed_offset = max(self.flushed_offset, task.end_offset)
             if self._environment.on_synced is not None:
                 self._environment.on_synced(self)
@@ -216,8 +221,10 @@ class LogSync:
         self.unsynced = tuple(segment for segment in self.unsynced if segment not in segments)
 
     def lower(self, end_offset: int) -> None:
-        """The log was cut off here."""
+        """The log was cut off here; segments that came after it have other names now."""
         self.flushed_offset = min(self.flushed_offset, end_offset)
+        self.is_cut = True
+        self._directory_is_durable = False
         self.is_touched = True
 
     def write_state(self) -> None:
