@@ -20,7 +20,7 @@ from riverlog.metadata.registration import register
 from riverlog.metadata.stores.embedded_store import EmbeddedStore
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.model.metadata_store import Versioned
+from riverlog.model.metadata_store import UnreachableError, Versioned
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import Parts, registrant, running
 
@@ -302,5 +302,41 @@ def test_a_broker_that_registers_again_meanwhile_is_not_forgotten() -> None:
             refusal = await parts.controller.unregister_broker(2)
             assert refusal is not None
             assert refusal.error is ErrorCode.INVALID_REQUEST
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("lost", ["lost_answers", "lost_requests"])
+def test_after_a_write_of_unknown_outcome_the_controller_reads_again_before_it_decides(
+    lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is lost, and so is the one to the question whether it was made."""
+    ensemble = SimulatedEnsemble()
+    store = ensemble.connect()
+    questions = 2
+
+    async def unreachable_at_first() -> None:
+        nonlocal questions
+        questions -= 1
+        if questions >= 0:
+            raise UnreachableError("The metadata store does not answer.")
+
+    async def main() -> None:
+        async with running(store) as parts:
+            monkeypatch.setattr(store, "sync", unreachable_at_first)
+            ensemble.watch_delay_s = 60.0  # Nor does the controller hear of the change by itself.
+            setattr(ensemble, lost, 1)
+            [first] = await parts.controller.create_topics([NewTopic("t")])
+            assert isinstance(first, Refusal)
+            assert first.error is ErrorCode.REQUEST_TIMED_OUT
+            assert "not known whether" in (first.message or "")
+            [still] = await parts.controller.create_topics([NewTopic("t")])
+            assert isinstance(still, Refusal)
+            assert still.error is ErrorCode.REQUEST_TIMED_OUT
+            [again] = await parts.controller.create_topics([NewTopic("t")])
+            if lost == "lost_answers":
+                assert isinstance(again, Refusal)
+                assert again.error is ErrorCode.TOPIC_ALREADY_EXISTS
+            assert "t" in parts.follower.image.topics
 
     asyncio.run(main())

@@ -63,7 +63,7 @@ class Controller:
         ControllerGauges(metrics, follower, lambda: self.is_active)
         self._follower = follower
         self._office = Office(store, follower, node_id, wall_ms=wall_ms, take_over=self._take_over)
-        term_writes = TermWrites(store, self._office)
+        self._writes = term_writes = TermWrites(store, self._office)
         self._caretaker = Caretaker(
             store,
             follower,
@@ -116,7 +116,7 @@ class Controller:
         """An outcome for each topic, in the same order."""
         return await self._in_turn(
             lambda term: self._topics.create(term, wanted, validate_only=validate_only),
-            [NOT_CONTROLLER] * len(wanted),
+            lambda refusal: [refusal] * len(wanted),
         )
 
     async def create_partitions(
@@ -125,14 +125,14 @@ class Controller:
         """An outcome for each topic, in the same order."""
         return await self._in_turn(
             lambda term: self._topics.grow(term, wanted, validate_only=validate_only),
-            [NOT_CONTROLLER] * len(wanted),
+            lambda refusal: [refusal] * len(wanted),
         )
 
     async def delete_topics(self, to_delete: Sequence[TopicToDelete]) -> list[Deletion]:
         """An outcome for each topic that was named, in no particular order."""
         return await self._in_turn(
             lambda term: self._topics.delete(term, to_delete),
-            [Deletion(each.name, each.topic_id, NOT_CONTROLLER) for each in to_delete],
+            lambda refusal: [Deletion(each.name, each.topic_id, refusal) for each in to_delete],
         )
 
     async def alter_configs(
@@ -141,19 +141,20 @@ class Controller:
         """`None` for each change that was made, in the same order. No resource may occur twice."""
         return await self._in_turn(
             lambda term: self._settings.alter_configs(term, changes, validate_only=validate_only),
-            [NOT_CONTROLLER] * len(changes),
+            lambda refusal: [refusal] * len(changes),
         )
 
     async def elect_leaders(self, kind: Election, wanted: Collection[TopicPartition] | None) -> Elected:
         """An outcome for each partition; with `None` for all, without those that need no election."""
         return await self._in_turn(
-            lambda term: self._leaders.elect(term, kind, wanted), dict.fromkeys(wanted or (), NOT_CONTROLLER)
+            lambda term: self._leaders.elect(term, kind, wanted),
+            lambda refusal: dict.fromkeys(wanted or (), refusal),
         )
 
     async def rebalance_leaders(self) -> None:
         """Some partitions that are not led by their preferred replicas are from now on, if these can."""
         if self.is_active:
-            await self._in_turn(self._leaders.rebalance, 0)
+            await self._in_turn(self._leaders.rebalance, lambda refusal: 0)
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
@@ -161,22 +162,24 @@ class Controller:
         """`None` when all of them were made."""
         return await self._in_turn(
             lambda term: self._settings.update_features(term, updates, validate_only=validate_only),
-            NOT_CONTROLLER,
+            lambda refusal: refusal,
         )
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         """`None` when the broker is forgotten."""
         return await self._in_turn(
-            lambda term: self._settings.unregister_broker(term, node_id), NOT_CONTROLLER
+            lambda term: self._settings.unregister_broker(term, node_id), lambda refusal: refusal
         )
 
-    async def _in_turn(self, work: Callable[[Term], Awaitable[T]], otherwise: T) -> T:
+    async def _in_turn(self, work: Callable[[Term], Awaitable[T]], refused: Callable[[Refusal], T]) -> T:
         """Finish even if the caller goes away: the next decision needs an image that shows this one."""
 
         async def take_turn() -> T:
             async with self._turn:
-                term = self._office.term
-                return otherwise if term is None else await work(term)
+                refusal = await self._writes.look_again(self._follower)
+                if (term := self._office.term) is None:
+                    return refused(NOT_CONTROLLER)
+                return await work(term) if refusal is None else refused(refusal)
 
         return await asyncio.shield(self._begin(take_turn()))
 
@@ -202,7 +205,11 @@ class Controller:
 
     async def _settle(self, topics: Collection[str] | None) -> None:
         async with self._turn:
+            refusal = await self._writes.look_again(self._follower)
             if (term := self._office.term) is None:
+                return
+            if refusal is not None:
+                self._look_again_after(refusal)
                 return
             try:
                 self._look_again_after(await self._caretaker.settle(term, topics))

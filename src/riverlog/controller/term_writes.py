@@ -1,7 +1,9 @@
-"""The writes of a controller: each checks that its term is not over, and none is of unknown outcome.
+"""The writes of a controller: each checks that its term is not over.
 
 What keeps a write from being made is a `Refusal`. A term that has been followed by another, or whose session
-is lost, ends here. Not here: what is written.
+is lost, ends here. A write whose answer is lost, and of which the store does not tell either whether it was
+made, is refused as timed out, and may stand: nothing more is decided before all is read again. Not here: what
+is written.
 """
 
 import asyncio
@@ -14,6 +16,8 @@ from riverlog.controller.decisions.candidacy import Term
 from riverlog.controller.decisions.refusals import NOT_CONTROLLER, Refusal
 from riverlog.controller.office import Office
 from riverlog.metadata import layout
+from riverlog.metadata.follower import MetadataFollower
+from riverlog.metadata.image_builder import ROOTS
 from riverlog.metadata.outcomes import write_multi
 from riverlog.model.errors import ErrorCode
 from riverlog.model.metadata_store import (
@@ -23,7 +27,9 @@ from riverlog.model.metadata_store import (
     NoNodeError,
     NotEmptyError,
     Operation,
+    OutcomeUnknownError,
     SessionLostError,
+    StoreError,
     StoreWriteError,
     UnreachableError,
 )
@@ -37,6 +43,23 @@ class TermWrites:
     def __init__(self, store: MetadataStore, office: Office) -> None:
         self._store = store
         self._office = office
+        self._is_unsure = False
+        """A write may have been made that no image shows."""
+
+    async def look_again(self, follower: MetadataFollower) -> Refusal | None:
+        """Have the image show whatever may have been written. Returns what keeps it from that."""
+        if not self._is_unsure:
+            return None
+        try:
+            await self._store.sync()
+        except SessionLostError:
+            self._office.resign()
+            return NOT_CONTROLLER
+        except StoreError as error:
+            return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(error))
+        self._is_unsure = False
+        await follower.refresh(ROOTS)
+        return None
 
     async def write(self, term: Term, operations: Sequence[Operation]) -> Refusal | None:
         """Carry out all of it in one step, or say why none of it was written."""
@@ -49,6 +72,9 @@ class TermWrites:
             return Refusal(ErrorCode.REQUEST_TIMED_OUT, str(error))
         except StoreWriteError as error:
             return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        except OutcomeUnknownError as error:
+            self._is_unsure = True
+            return Refusal(ErrorCode.REQUEST_TIMED_OUT, f"It is not known whether this was done. {error}")
         except SessionLostError:
             self._office.resign()
             return NOT_CONTROLLER

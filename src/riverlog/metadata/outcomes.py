@@ -18,14 +18,16 @@ from riverlog.model.metadata_store import (
     Operation,
     OutcomeUnknownError,
     Set,
+    UnreachableError,
 )
 
 
 async def write_multi(
     store: MetadataStore, operations: Sequence[Operation], *, proof: Operation | None = None
 ) -> None:
-    """As `MetadataStore.multi`, but never of unknown outcome: after a lost answer it reads whether the write
-    was carried out, and if it was not, tries again.
+    """As `MetadataStore.multi`, but hardly ever of unknown outcome: after a lost answer it reads whether the
+    write was carried out, and if it was not, tries again. Raises `OutcomeUnknownError` only where the store
+    cannot be read after that either.
 
     `proof` is the operation by which that is seen; without it, the first that changes something, or any that
     expects a version.
@@ -34,10 +36,18 @@ async def write_multi(
     while True:
         try:
             return await store.multi(operations)
-        except OutcomeUnknownError:
-            await store.sync()
-            if any(await asyncio.gather(*(has_happened(store, each) for each in proofs))):
+        except OutcomeUnknownError as unknown:
+            if await _is_made(store, proofs, unknown):
                 return None
+
+
+async def _is_made(store: MetadataStore, proofs: Sequence[Operation], unknown: OutcomeUnknownError) -> bool:
+    try:
+        await store.sync()
+        return any(await asyncio.gather(*(has_happened(store, each) for each in proofs)))
+    except UnreachableError as error:
+        # Which would mean that nothing was sent: so it is for the question, but not for the write.
+        raise OutcomeUnknownError(f"{unknown} Nor can it be read whether it was made: {error}") from error
 
 
 def _proofs_in(operations: Sequence[Operation]) -> list[Operation]:
