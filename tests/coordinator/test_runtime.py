@@ -25,7 +25,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
 from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
-from riverlog.replication.roles import Offline
+from riverlog.replication.roles import Follower, Leader, Offline
 from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now, run_virtually
 from tests.coordinator.hosting import LoopClock as Clock
 
@@ -480,6 +480,28 @@ def test_a_wait_of_an_earlier_epoch_does_not_end_the_timer_of_a_later_one() -> N
         late = learn(runtime, word("late"))
         fetch = FollowerFetch(follower, 0, LeaderEpoch(2), fetch_offset=1, log_start_offset=0)
         assert partition_of(cluster).on_replica_fetch(fetch, 0.0) is None  # Of the two it has the first.
+        async with asyncio.timeout(60):
+            assert await late is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await runtime.close()
+
+    run_virtually(run)
+
+
+def test_a_wait_of_a_shard_does_not_end_the_timer_of_one_that_is_loaded_again_under_its_epoch() -> None:
+    async def run() -> None:
+        cluster = Cluster()
+        runtime = make_runtime(cluster)
+        shown = image({TOPIC: 1}, epoch=1)
+        [alone] = shown.topics[TOPIC].partitions
+        topic = shown.topics[TOPIC]._replace(partitions=(alone._replace(isr=alone.replicas),))
+        cluster.show(replace(shown, topics={TOPIC: topic}))
+        early = learn(runtime, word("early"))
+        partition = partition_of(cluster)
+        partition.take_role(Follower(LeaderEpoch(1), None))
+        assert known(runtime) is ErrorCode.NOT_COORDINATOR
+        partition.take_role(Leader(LeaderEpoch(1)))
+        late = learn(runtime, word("late"))
+        assert await early is ErrorCode.NOT_COORDINATOR
         async with asyncio.timeout(60):
             assert await late is ErrorCode.COORDINATOR_NOT_AVAILABLE
         await runtime.close()

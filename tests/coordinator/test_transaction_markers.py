@@ -128,6 +128,25 @@ def test_the_markers_of_a_shard_that_serves_no_more_are_left_to_the_one_that_doe
     run_virtually(work)
 
 
+def test_a_shard_that_is_loaded_again_under_its_epoch_has_markers_written_that_were_just_given_up() -> None:
+    """Between the moment in which the shard was gone and the one in which that is noted."""
+
+    async def work() -> None:
+        writer, completions = Writer({HERE: [ErrorCode.NOT_LEADER_OR_FOLLOWER]}), Completions()
+
+        def is_ours(work: Work) -> bool:
+            asyncio.get_running_loop().call_soon(lambda: sender.send(WORK, may_be_written=True))
+            return False
+
+        sender = MarkerSender(writer, completions, is_ours)
+        sender.send(WORK, may_be_written=False)
+        await asyncio.sleep(10)
+        assert completions.works == [WORK]
+        assert len(sender) == 0
+
+    run_virtually(work)
+
+
 def test_a_coordinator_that_was_replaced_gives_up() -> None:
     error = ErrorCode.TRANSACTION_COORDINATOR_FENCED
     writer, completions = Writer({HERE: [error, error]}), Completions()

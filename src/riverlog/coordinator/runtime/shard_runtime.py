@@ -306,9 +306,9 @@ class ShardRuntime(Generic[S]):
         self._timers.set(self._own(key), delay_ms, partial(self._on_timer, key))
 
     def _own(self, key: TimerKey) -> TimerKey:
-        """Not that of the shard which had the partition under another epoch: it may wait for something still,
-        and ends that wait's timer."""
-        return self.index, self.leader_epoch, key
+        """Not that of the shard which had the partition before, be it under the same epoch: it may wait for
+        something still, and ends that wait's timer."""
+        return self, key
 
     def _on_timer(self, key: TimerKey) -> None:
         self._set_keys.discard(key)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from riverlog.coordinator.transactions.states import TransactionState
@@ -81,8 +82,9 @@ class MarkerSender:
 
     def send(self, work: Work, *, may_be_written: bool) -> None:
         """Write the markers and complete the transaction; what cannot be done now is done later."""
-        if work in self._tasks:
-            return
+        under_way = self._tasks.get(work)
+        if under_way is not None and not under_way.done():
+            return  # It goes on for a shard that was loaded again under the same epoch.
         left: dict[TopicPartition, MarkerWritten] = {}
         for partition in sorted(work.transaction.partitions):
             written = self._writer.write(partition, work.marker, may_be_written=may_be_written)
@@ -96,7 +98,7 @@ class MarkerSender:
             self._finish(work, left), name=f"markers of {work.transaction.transactional_id}"
         )
         self._tasks[work] = task
-        task.add_done_callback(lambda _: self._tasks.pop(work, None))
+        task.add_done_callback(partial(self._forget, work))
 
     async def when_idle(self) -> None:
         """Return when every transaction that waited for a marker has it, or is another's to end."""
@@ -108,6 +110,11 @@ class MarkerSender:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _forget(self, work: Work, task: "asyncio.Task[None]") -> None:
+        """What has ended may have been sent again before it is noted here."""
+        if self._tasks.get(work) is task:
+            del self._tasks[work]
 
     async def _finish(self, work: Work, left: dict[TopicPartition, MarkerWritten]) -> None:
         pause_s = _PAUSE_S
