@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from riverlog.metadata import payloads
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.log_end import LogEnd
 from riverlog.model.network import Address
 
 TOPIC_ID = UUID("dddd5b1b-3688-429e-95b5-83bfeb16a651")
@@ -49,10 +50,11 @@ def test_a_partition_without_a_leader_has_leader_minus_1() -> None:
 
 def test_eligible_leaders_and_unclean_elections_are_fields_of_their_own() -> None:
     elr, last = (NodeId(2), NodeId(3)), (NodeId(1),)
-    node = payloads.PartitionNode(None, LeaderEpoch(4), (), 9, 3, elr, last, LeaderEpoch(0))
+    node = payloads.PartitionNode(None, LeaderEpoch(4), (), 9, 3, elr, last, LeaderEpoch(0), LeaderEpoch(8))
     data = payloads.encode_partition(node)
     fields = json.loads(data)
     assert (fields["elr"], fields["last_known_elr"], fields["unclean_epoch"]) == ([2, 3], [1], 0)
+    assert fields["log_epoch"] == 8
     assert payloads.decode_partition("/p", data) == node
 
 
@@ -68,6 +70,16 @@ def test_a_broker_is_registered_with_every_listener() -> None:
 def test_a_registration_names_what_is_in_directories_that_have_failed() -> None:
     offline = {UUID(int=1): (0, 2), UUID(int=7): (5,)}
     node = payloads.BrokerNode({}, {}, None, 3, "h", is_shutting_down=True, offline=offline)
+    assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
+
+
+def test_a_registration_tells_how_far_logs_go_that_the_metadata_does_not_know() -> None:
+    ends = {
+        (UUID(int=1), 0): LogEnd(9, 40),
+        (UUID(int=1), 3): LogEnd(-1, 0),
+        (UUID(int=2), 0): LogEnd(3, 7),
+    }
+    node = payloads.BrokerNode({}, {}, None, 3, "h", log_ends=ends)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.network import Address
 
 
@@ -54,6 +55,9 @@ class PartitionImage(NamedTuple):
     """The leader epoch of the last election that may have lost committed data."""
     controller_epoch: int = 0
     """Of the controller that made the state, or the latest decision in it."""
+    log_epoch: LeaderEpoch | None = None
+    """A leader epoch that a replica has records of and the metadata does not know: it is older than the logs.
+    Nobody leads until it is known how far all replicas are."""
 
 
 class TopicImage(NamedTuple):
@@ -78,6 +82,8 @@ class BrokerImage(NamedTuple):
     """Partitions that it has replicas of and cannot serve, because their directory has failed."""
     registration_version: int = 0
     """Rises with what it tells of itself under one epoch: that it is about to go, that a directory failed."""
+    log_ends: LogEnds = NO_LOG_ENDS
+    """How far its logs go, of partitions whose state is older than some replica's log."""
 
 
 NO_CONFIG: Mapping[str, str] = {}

@@ -220,6 +220,7 @@ class ImageBuilder:
             registered.is_shutting_down,
             frozenset((topic, index) for topic, indexes in registered.offline.items() for index in indexes),
             node.version,
+            registered.log_ends,
         )
         self._brokers.put(node_id, broker)
 
@@ -289,6 +290,7 @@ class ImageBuilder:
                 state.last_known_elr,
                 state.unclean_epoch,
                 state.controller_epoch,
+                state.log_epoch,
             )
             self._shared[key] = found
         return found

@@ -23,6 +23,7 @@ def node_of(partition: PartitionImage) -> PartitionNode:
         partition.elr,
         partition.last_known_elr,
         partition.unclean_epoch,
+        partition.log_epoch,
     )
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.network import Address
 
 
@@ -41,9 +42,10 @@ class PartitionNode(NamedTuple):
     leader_broker_epoch: int | None = None
     """Of the leader's registration, where there are several brokers; a field that Kafka does not know."""
     elr: tuple[NodeId, ...] = ()
-    """This and the next two are as in `PartitionImage`, unknown to Kafka, and written when set."""
+    """This and what follows are as in `PartitionImage`, unknown to Kafka, and written when set."""
     last_known_elr: tuple[NodeId, ...] = ()
     unclean_epoch: LeaderEpoch | None = None
+    log_epoch: LeaderEpoch | None = None
 
 
 class BrokerNode(NamedTuple):
@@ -57,6 +59,7 @@ class BrokerNode(NamedTuple):
     is_shutting_down: bool = False
     offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
     """Partitions whose directory has failed there, by topic id, ascending."""
+    log_ends: LogEnds = NO_LOG_ENDS
 
 
 class RegistrationNode(NamedTuple):
@@ -130,6 +133,8 @@ def encode_partition(node: PartitionNode) -> bytes:
         fields["last_known_elr"] = list(node.last_known_elr)
     if node.unclean_epoch is not None:
         fields["unclean_epoch"] = node.unclean_epoch
+    if node.log_epoch is not None:
+        fields["log_epoch"] = node.log_epoch
     return _encode(fields)
 
 
@@ -146,6 +151,7 @@ def decode_partition(path: str, data: bytes) -> PartitionNode:
             tuple(map(NodeId, fields.get("elr", ()))),
             tuple(map(NodeId, fields.get("last_known_elr", ()))),
             fields.get("unclean_epoch"),
+            fields.get("log_epoch"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error
@@ -171,6 +177,8 @@ def encode_broker(node: BrokerNode, timestamp_ms: int) -> bytes:
             ours["shutting_down"] = True
         if node.offline:
             ours["offline"] = {uuid_text(topic): list(indexes) for topic, indexes in node.offline.items()}
+        if node.log_ends:
+            ours["log_ends"] = _encode_log_ends(node.log_ends)
     return _encode(fields)
 
 
@@ -186,9 +194,25 @@ def decode_broker(path: str, data: bytes) -> BrokerNode:
             ours.get("host"),
             ours.get("shutting_down", False),
             {parse_uuid(topic): tuple(indexes) for topic, indexes in ours.get("offline", {}).items()},
+            _decode_log_ends(ours.get("log_ends", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _malformed(path, error) from error
+
+
+def _encode_log_ends(log_ends: LogEnds) -> dict[str, list[list[int]]]:
+    found: dict[str, list[list[int]]] = {}
+    for (topic_id, index), end in log_ends.items():
+        found.setdefault(uuid_text(topic_id), []).append([index, *end])
+    return found
+
+
+def _decode_log_ends(fields: Mapping[str, list[list[int]]]) -> LogEnds:
+    return {
+        (parse_uuid(topic), index): LogEnd(epoch, offset)
+        for topic, ends in fields.items()
+        for index, epoch, offset in ends
+    }
 
 
 def encode_registration(node: RegistrationNode) -> bytes:

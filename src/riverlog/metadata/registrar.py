@@ -16,6 +16,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import BrokerIdInUseError, FormatError
+from riverlog.model.log_end import LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
     Delete,
@@ -112,6 +113,12 @@ class Registrar:
         self._me = self._me._replace(offline=partitions)
         self._changed.set()
 
+    def announce_log_ends(self, log_ends: LogEnds) -> None:
+        """Have the others told how far the logs of these partitions go; all there are, also those that were
+        told of before."""
+        self._me = self._me._replace(log_ends=log_ends)
+        self._changed.set()
+
     async def leave(self) -> None:
         """End the registration: this broker serves nothing any more. Best effort: it also ends with the
         session."""
@@ -127,7 +134,9 @@ class Registrar:
         if node is None or not node.is_mine:
             return
         told = payloads.decode_broker(self._path, node.data)
-        wanted = told._replace(is_shutting_down=self._is_shutting_down, offline=self._me.offline)
+        wanted = told._replace(
+            is_shutting_down=self._is_shutting_down, offline=self._me.offline, log_ends=self._me.log_ends
+        )
         if wanted != told:
             data = payloads.encode_broker(wanted, self._wall_ms())
             await self._store.multi([Set(self._path, data, node.version)])

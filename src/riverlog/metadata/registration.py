@@ -21,6 +21,7 @@ from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
 from riverlog.model.ids import NodeId
+from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
     Create,
@@ -54,6 +55,7 @@ class Registrant(NamedTuple):
     """There are more directories, which could not be opened."""
     offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
     """Partitions that are in a directory which has failed."""
+    log_ends: LogEnds = NO_LOG_ENDS
 
     @property
     def registration(self) -> RegistrationNode:
@@ -136,7 +138,9 @@ async def _write(
     ]
     if alive is not None:
         operations.append(Delete(layout.broker(me.node_id), alive.version))
-    node = BrokerNode(me.endpoints, me.security, me.rack, epoch, me.host, offline=me.offline)
+    node = BrokerNode(
+        me.endpoints, me.security, me.rack, epoch, me.host, offline=me.offline, log_ends=me.log_ends
+    )
     announcement = Create(layout.broker(me.node_id), payloads.encode_broker(node, now_ms), ephemeral=True)
     await write_multi(store, [*operations, announcement], proof=announcement)
 

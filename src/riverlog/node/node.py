@@ -60,6 +60,7 @@ from riverlog.node.surroundings import Surroundings
 from riverlog.replication.following.following import Following
 from riverlog.replication.idle_logs import INTERVAL_MS as IDLE_LOOKS_MS
 from riverlog.replication.idle_logs import IdleLogs
+from riverlog.replication.log_end_reports import LogEndReports
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.unclaimed_logs import set_strays_aside
@@ -385,6 +386,10 @@ class Node:
         )
         self._stack.push_async_callback(following.close)
         follower.subscribe(following.apply)
+        reports = LogEndReports(replicas, registrar.announce_log_ends, self.metrics)
+        self._stack.push_async_callback(reports.close)
+        follower.subscribe(reports.apply)
+        reports.start()
         following.start(follower.image)
 
     def _watch_directories(self, replicas: ReplicaSet, directories: DataDirectories) -> None:

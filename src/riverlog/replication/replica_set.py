@@ -5,7 +5,8 @@ for the change goes on. Only the partitions that the delta names are looked at. 
 or written since the start costs nothing here, however many there are; its log is opened (and, if new,
 created) by the first write to it, or by the first read of what is in it. Questions (`look`) neither open nor
 make it, and nor do followers that have all there is (`resting`). A log whose replica was taken off this node
-is deleted, as is that of a deleted topic.
+is deleted, as is that of a deleted topic. One that goes beyond the metadata is neither led nor followed
+(`logs_ahead`).
 """
 
 import logging
@@ -23,6 +24,7 @@ from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.replication.follower_states import FollowerStates
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders
 from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.logs_ahead import LogsAhead
 from riverlog.replication.partition import Partition
 from riverlog.replication.resting import Resting, RestingPartitions
 from riverlog.replication.roles import Follower, Leader, Offline, Role
@@ -82,6 +84,7 @@ class ReplicaSet:
         self._log_config = log_config
         self._is_alone = is_alone
         self.standing = Standing()
+        self.ahead = LogsAhead()
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._idle = IdleReaders()
@@ -147,7 +150,9 @@ class ReplicaSet:
             facts = self._logs.facts_of(TopicPartition(topic, index), topic_id)
         except (StorageError, DiskFullError):
             return None
-        return None if facts is None else (self._role(image), facts)
+        if facts is None or self._goes_beyond(facts, image):
+            return None
+        return self._role(image), facts
 
     def rest(self, idle: IdlePartition, follower: NodeId, broker_epoch: int) -> Resting | None:
         """What is kept of a closed partition that this node leads, for a follower that has all of it; None
@@ -282,7 +287,9 @@ class ReplicaSet:
             facts = self._logs.facts_of(topic_partition, topic_id)
         except (StorageError, DiskFullError):
             return ErrorCode.KAFKA_STORAGE_ERROR  # That the directory has failed was told when it did.
-        if facts is None or not (is_sole or facts.high_watermark == facts.log_end_offset):
+        if facts is None or self._goes_beyond(facts, image):
+            return self._open(topic, index)
+        if not is_sole and facts.high_watermark != facts.log_end_offset:
             return self._open(topic, index)  # How much of it is committed, others have to say.
         log = ClosedLog(
             facts,
@@ -310,7 +317,7 @@ class ReplicaSet:
         partition = Partition(
             log,
             topic_id,
-            self._role(image),
+            self._role_of(log, image, is_opened=True),
             self._in_sync(image),
             self._flusher,
             self.standing,
@@ -320,6 +327,33 @@ class ReplicaSet:
         partition.begin()
         self._partitions[topic_partition] = partition
         return partition
+
+    def note_ahead(self, partition: Partition) -> None:
+        """Its leader was found to have another history under the same epoch."""
+        image, latest = self.image_of(partition), partition.log.state.epochs.latest
+        if image is not None and latest is not None and not self._is_alone:
+            self.ahead.note(partition.topic_partition, latest, image.leader_epoch)
+            partition.take_role(self._role_of(partition.log, image))
+
+    def _role_of(self, log: Log, image: PartitionImage, *, is_opened: bool = False) -> Role:
+        """`is_opened`: for the first time since this broker is registered, unless it is the only replica."""
+        role, latest = self._role(image), log.state.epochs.latest
+        # A leader that was elected since has not written anything under its epoch before its log is opened.
+        is_known = is_opened and isinstance(role, Leader) and len(image.replicas) > 1
+        known_epoch = image.leader_epoch - 1 if is_known else image.leader_epoch
+        is_noted = self.ahead.is_noted(log.topic_partition, image.leader_epoch)
+        if latest is None or self._is_alone or not (latest > known_epoch or is_noted):
+            self.ahead.forget(log.topic_partition)
+            return role
+        self.ahead.note(log.topic_partition, latest, image.leader_epoch)
+        return Follower(image.leader_epoch, None)
+
+    def _goes_beyond(self, facts: LogFacts, image: PartitionImage) -> bool:
+        return bool(facts.epochs) and self._is_ahead(facts.epochs[-1][0], image)
+
+    def _is_ahead(self, log_epoch: int, image: PartitionImage) -> bool:
+        """Who has the metadata to itself leads whatever that is."""
+        return log_epoch > image.leader_epoch and not self._is_alone
 
     def _role(self, image: PartitionImage) -> Role:
         if image.leader != self.node_id:
@@ -362,7 +396,7 @@ class ReplicaSet:
         elif (topic, index) in self._failed:
             partition.take_role(self._failed_role(after))
         elif not isinstance(partition.role, Offline):
-            partition.take_role(self._role(after), self._in_sync(after))
+            partition.take_role(self._role_of(partition.log, after), self._in_sync(after))
 
     def _drop(self, topic: str, index: int, image: PartitionImage, error: ErrorCode) -> None:
         """Let go of a partition that was here under `image`, and of its log."""
@@ -372,6 +406,7 @@ class ReplicaSet:
         if partition is not None:
             partition.take_role(Offline(image.leader_epoch, error))
         self._failed.discard(TopicPartition(topic, index))
+        self.ahead.forget(TopicPartition(topic, index))
         self._logs.delete_log(TopicPartition(topic, index))
         self._idle.disturb(TopicPartition(topic, index))
         self._resting.wake(TopicPartition(topic, index))

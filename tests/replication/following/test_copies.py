@@ -29,8 +29,10 @@ EPOCH = 5
 class Following:
     """One partition that follows broker 2, as a fetcher would have it."""
 
-    def __init__(self, logs: Logs | None = None, executor: Executor | None = None) -> None:
-        self.cluster = Cluster(logs, executor)
+    def __init__(
+        self, logs: Logs | None = None, executor: Executor | None = None, *, is_alone: bool = True
+    ) -> None:
+        self.cluster = Cluster(logs, executor, is_alone=is_alone)
         self.partition: Partition = opened(self.cluster, partition_image(leader=SECOND, epoch=EPOCH))
         self.metrics = InMemoryMetrics()
         metrics: Metrics = self.metrics
@@ -146,6 +148,24 @@ def test_batches_before_a_bad_one_are_stored_and_it_is_counted() -> None:
         assert outcome is Outcome.FAILED
         assert (following.log.log_end_offset, following.log.high_watermark) == (1, 1)
         assert following.metrics.value("riverlog_replica_bad_batches_total") == 1
+
+    run_virtually(run)
+
+
+def test_a_log_that_parts_from_its_leaders_under_the_same_epoch_is_ahead_of_the_metadata() -> None:
+    """The leader of an epoch has all of it."""
+
+    async def run() -> None:
+        following = Following(is_alone=False)
+        following.store(batch(0, b"a", epoch=3), batch(1, b"b", b"c"))
+        assert following.copies.truncate(following.followed, EPOCH, 2) is Outcome.OUT
+        assert following.log.log_end_offset == 3
+        assert list(following.cluster.replicas.ahead) == [following.partition.topic_partition]
+        assert following.look() is Outcome.OUT
+        following.cluster.show(image_of(partition_image(leader=SECOND, epoch=EPOCH + 1)))
+        assert list(following.cluster.replicas.ahead) == []
+        following.followed = Followed(TOPIC, TOPIC_ID, 0, LeaderEpoch(EPOCH + 1))
+        assert following.look() == Position(3, EPOCH, 0)
 
     run_virtually(run)
 

@@ -39,6 +39,8 @@ def decide_election(
             return Refusal(ErrorCode.ELECTION_NOT_NEEDED, "The partition has a leader.")
         node = leadership.next_state(partition, rules._replace(allows_unclean=True))
         if node is None or node.leader is None:
+            node = leadership.unclean_state(partition, rules)
+        if node is None or node.leader is None:
             return Refusal(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica of the partition is alive.")
         return NewState(topic, index, partition.partition_epoch, node)
     if leads and partition.leader == partition.replicas[0]:

@@ -6,7 +6,8 @@ that are gone or about to go leave an ISR that has other members; the last one s
 back with all that is committed. The leader comes from the ISR, then from the eligible leader replicas
 (KIP-966), then it is the last one known, then, where the topic allows that, any replica that is alive; else
 there is none. A broker whose directory of a partition has failed counts as gone there. The state that a
-half-made topic lacks is made here as well.
+half-made topic lacks is made here as well. A state that is older than the logs decides nothing: who leads
+then is known to `older_states`.
 
 A node that has its store to itself is the only broker there can be: it leads as it did before a restart.
 """
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.controller.decisions.assignments import Replicas
+from riverlog.controller.decisions.older_states import ReplicaEnds, is_older, led_by_the_furthest
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.metadata.partition_states import after_isr_change, node_of
 from riverlog.metadata.payloads import PartitionNode
@@ -32,6 +34,7 @@ class ElectionRules(NamedTuple):
 
 
 DEFAULT_RULES: Final = ElectionRules()
+NO_LOG_ENDS: Final[ReplicaEnds] = {}
 
 
 class NewState(NamedTuple):
@@ -50,14 +53,17 @@ class Leadership(NamedTuple):
     is_alone: bool = False
     rules: Callable[[str], ElectionRules] = lambda topic: DEFAULT_RULES
     """Of a topic, by its name."""
+    log_ends: ReplicaEnds = NO_LOG_ENDS
+    """Of one partition, see `at`."""
 
     def at(self, topic_id: UUID, index: int) -> "Leadership":
         """For one partition: where its directory has failed, a broker is as good as gone."""
-        key = (topic_id, index)
-        if not any(each.offline and key in each.offline for each in self.brokers.values()):
+        if not any(each.offline or each.log_ends for each in self.brokers.values()):
             return self
+        key = (topic_id, index)
         able = {node_id: each for node_id, each in self.brokers.items() if key not in each.offline}
-        return self._replace(brokers=able)
+        ends = {node_id: each.log_ends[key] for node_id, each in able.items() if key in each.log_ends}
+        return self._replace(brokers=able, log_ends=ends)
 
     def first_state(self, replicas: Replicas) -> PartitionNode:
         """Of a partition that is new: its first replica that is alive leads those that are."""
@@ -69,12 +75,15 @@ class Leadership(NamedTuple):
 
     def is_settled(self, partition: PartitionImage) -> bool:
         """Whether there is surely nothing to be done; a quick look, because nearly all of them are."""
-        return self._is_led(partition) and not partition.elr and all(map(self._stays, partition.isr))
+        is_in_order = self._is_led(partition) and not partition.elr and all(map(self._stays, partition.isr))
+        return is_in_order and not is_older(partition, self.log_ends)
 
     def next_state(
         self, partition: PartitionImage, rules: ElectionRules = DEFAULT_RULES
     ) -> PartitionNode | None:
         """The state that it should have; `None` when that is the one it has."""
+        if is_older(partition, self.log_ends):
+            return self._led_by_the_furthest(partition, rules)
         isr = self._kept(partition.isr)
         if self._is_led(partition) and partition.leader in isr and not self._should_hand_over(partition):
             node = after_isr_change(partition, isr, rules.min_isr)
@@ -95,16 +104,29 @@ class Leadership(NamedTuple):
     def preferred_state(self, partition: PartitionImage, rules: ElectionRules) -> PartitionNode | None:
         """Led by its first replica; `None` where that one is not fit to lead, or leads already."""
         preferred = partition.replicas[0]
+        if is_older(partition, self.log_ends):
+            return None
         if preferred == partition.leader or preferred not in partition.isr or not self._stays(preferred):
             return None
         return self._led_by(preferred, partition, after_isr_change(partition, partition.isr, rules.min_isr))
 
     def unclean_state(self, partition: PartitionImage, rules: ElectionRules) -> PartitionNode | None:
         """Led by any replica that is alive, which may lack committed data; `None` where none is."""
+        if is_older(partition, self.log_ends):
+            return self._led_by_the_furthest(partition, rules, without_others=True)
         for is_fit in (self._stays, self._is_alive):
             if (leader := _first(partition.replicas, partition.replicas, is_fit)) is not None:
                 return self._led_uncleanly_by(leader, partition, rules)
         return None
+
+    def _led_by_the_furthest(
+        self, partition: PartitionImage, rules: ElectionRules, *, without_others: bool = False
+    ) -> PartitionNode | None:
+        """`None` where the state says so already."""
+        node = led_by_the_furthest(partition, self.log_ends, rules.min_isr, without_others=without_others)
+        if node == node_of(partition):
+            return None
+        return self._signed(node)._replace(leader_broker_epoch=self._registration(node.leader))
 
     def _kept(self, isr: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
         """Who stays in an ISR: never nobody, where there was somebody."""

@@ -59,16 +59,6 @@ class Copies:
         log, epochs = partition.log, partition.log.state.epochs
         if not log.is_online:
             return Outcome.OUT
-        if epochs.latest is not None and epochs.latest > followed.leader_epoch:
-            _logger.error(
-                "%s has records of leader epoch %d, but the metadata names leader epoch %d; it is not "
-                "copied. If the metadata was restored from an old copy, bring in a newer one with "
-                "`metadata import`",
-                followed,
-                epochs.latest,
-                followed.leader_epoch,
-            )
-            return Outcome.OUT
         syncing = follower_log.when_stored(partition)
         if syncing is not None:
             return syncing
@@ -117,6 +107,10 @@ class Copies:
         if partition is None:
             return Outcome.OUT
         log = partition.log
+        if epoch == followed.leader_epoch:
+            # The leader of an epoch has all of it: what is here was written by another one.
+            self._replicas.note_ahead(partition)
+            return Outcome.OUT
         keep = offset_to_keep(log.state.epochs, log.log_end_offset, epoch=epoch, end_offset=end_offset)
         return self._cut(partition, followed, keep)
 

@@ -1,0 +1,20 @@
+"""How far the log of a replica goes."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+
+class LogEnd(NamedTuple):
+    """Of two of one partition the greater has all that is committed and is in the other: a leader has all
+    that was committed before, and its followers have a part of what it has."""
+
+    epoch: int
+    """The leader epoch of its last records; -1 where there never was one."""
+    offset: int
+
+
+LogEnds = Mapping[tuple[UUID, int], LogEnd]
+"""By topic id and number."""
+
+NO_LOG_ENDS: Final[LogEnds] = {}
