@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from riverlog.controller.decisions.elections import Election
 from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata.image import PartitionImage
-from riverlog.model.errors import ErrorCode
+from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.replication.partition import Partition
 from riverlog.testing import Cluster
@@ -152,6 +152,53 @@ async def test_a_follower_leaves_the_isr_at_once_and_stays_out_until_its_disk_is
         lambda image: set(image.topics[TOPIC].partitions[0].isr) == {1, 2, 3}, "it does not come back"
     )
     assert await offline_replicas(leader) == [[], []]
+
+
+async def starts_without(cluster: NodeCluster, tmp_path: Path, name: str) -> None:
+    """And has what was in the directory once that is back."""
+    victim = cluster[2]
+    [lost] = [index for index in range(PARTITIONS) if (tmp_path / "2" / name / f"{TOPIC}-{index}").is_dir()]
+    kept = 1 - lost
+    await victim.stop()
+    (tmp_path / "2" / name).rename(tmp_path / "kept")
+    (tmp_path / "2" / name).write_bytes(b"")
+    await victim.start()
+    await cluster.until_all_see(
+        lambda image: set(image.topics[TOPIC].partitions[kept].isr) == {1, 2, 3}, "it does not come back"
+    )
+    assert set(state(cluster[1], lost).isr) == {1, 3}
+    assert await write(await leader_of(cluster, lost), b"second", index=lost) == [ErrorCode.NONE]
+    await victim.stop()
+    (tmp_path / "2" / name).unlink()
+    (tmp_path / "kept").rename(tmp_path / "2" / name)
+    await victim.start()
+    await cluster.until_all_see(
+        lambda image: all(set(each.isr) == {1, 2, 3} for each in image.topics[TOPIC].partitions),
+        "it does not come back",
+    )
+
+
+@in_cluster()
+async def test_a_broker_starts_without_a_directory_that_is_dead(cluster: NodeCluster, tmp_path: Path) -> None:
+    await starts_without(cluster, tmp_path, "b")
+
+
+@in_cluster()
+async def test_a_broker_starts_without_the_first_of_its_directories(
+    cluster: NodeCluster, tmp_path: Path
+) -> None:
+    await starts_without(cluster, tmp_path, "a")
+
+
+@in_cluster()
+async def test_a_broker_without_any_directory_does_not_start(cluster: NodeCluster, tmp_path: Path) -> None:
+    victim = cluster[2]
+    await victim.stop()
+    for name in "ab":
+        (tmp_path / "2" / name).rename(tmp_path / f"kept {name}")
+        (tmp_path / "2" / name).write_bytes(b"")
+    with pytest.raises(StorageError, match="2/a cannot be used"):
+        await victim.start()
 
 
 @in_cluster()

@@ -25,27 +25,30 @@ def open_directories(
 ) -> tuple[list[LogDirectory], list[str]]:
     """Those that can be used, and the paths of the others, without which the node goes on as Kafka does.
 
-    Blocks. The first directory must be usable, since the metadata is in it.
+    Blocks. One must be usable; where the node has its metadata to itself, the first, since it is in there.
     """
     opened: list[LogDirectory] = []
-    unusable: list[str] = []
+    unusable: dict[str, StorageError] = {}
     try:
         for path in given.config.log_dirs:
-            is_first = not opened
-            check_is_ours(given.disk, path, holds_metadata=is_first and given.is_alone)
-            cluster_id = _first_cluster_id(given) if is_first else opened[0].meta.cluster_id
+            holds_metadata = given.is_alone and not opened
+            check_is_ours(given.disk, path, holds_metadata=holds_metadata)
+            cluster_id = opened[0].meta.cluster_id if opened else _first_cluster_id(given)
             try:
                 opened.append(_open(given, path, cluster_id, config_for, open_files))
             except StorageError as error:
-                if not opened:
+                if holds_metadata:
                     raise
-                _logger.error("%s The broker goes on without it.", error)
-                unusable.append(path)
+                unusable[path] = error
     except BaseException:
         for directory in opened:
             directory.close(clean=False)
         raise
-    return opened, unusable
+    if not opened:
+        raise next(iter(unusable.values()))
+    for failure in unusable.values():
+        _logger.error("%s The broker goes on without it.", failure)
+    return opened, list(unusable)
 
 
 def _first_cluster_id(given: Surroundings) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 from riverlog.metadata import cluster, layout
 from riverlog.model.config.server_config import ServerConfig
 from riverlog.model.config.settings import Settings
-from riverlog.model.errors import ConfigError
+from riverlog.model.errors import ConfigError, StorageError
 from riverlog.model.executor import MakeExecutor
 from riverlog.model.metadata_store import MetadataStore, NoNodeError, OutcomeUnknownError
 from riverlog.node.stores import is_shared, open_configured_store
@@ -26,10 +26,17 @@ async def with_broker_number(settings: Settings, new_executor: MakeExecutor) -> 
         return settings
     config = ServerConfig.from_settings(_numbered(settings, 0))
     disk = LocalDisk()
+    unreadable: StorageError | None = None
     for path in config.log_dirs:
-        meta = read_meta_properties(disk, path) if disk.exists(path) else None
+        try:
+            meta = read_meta_properties(disk, path) if disk.exists(path) else None
+        except OSError as error:
+            unreadable = StorageError(f"{path} cannot be used: {error}.")
+            continue
         if meta is not None:
             return _numbered(settings, meta.node_id)
+    if unreadable is not None:
+        raise unreadable  # The number may be in there; another one would be another broker.
     if not settings.get("broker.id.generation.enable") or not is_shared(config):
         raise ConfigError(
             f"{settings.origin(_KEY)}: broker.id=-1 asks a cluster for a number, which needs "
