@@ -14,6 +14,7 @@ from riverlog.metadata.image import ClusterImage, PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.testing.simulated_tree import Snapshot
+from riverlog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.cluster.nodes import ClusterNode, NodeCluster, run
 from tests.cluster.records import fetch, produce
 
@@ -130,6 +131,12 @@ def test_nothing_is_lost_whoever_is_started_first(moves: int, order: tuple[int, 
     async def scenario(cluster: NodeCluster) -> None:
         backup = await with_a_past(cluster, moves)
         epoch = present(cluster).leader_epoch
+        given = []
+        for _ in range(2):
+            reply = await cluster[2].ask(
+                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), InitProducerIdResponse
+            )
+            given.append(reply.producer_id)
         await restore(cluster, backup)
         for number in order:
             await cluster[number].start()
@@ -139,6 +146,11 @@ def test_nothing_is_lost_whoever_is_started_first(moves: int, order: tuple[int, 
         assert present(cluster).unclean_epoch is None
         assert present(cluster).log_epoch is None
         await cluster.until(lambda: all(older(broker) == 0 for broker in cluster.alive))
+        for broker in cluster.alive:
+            asked = await broker.ask(
+                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), InitProducerIdResponse
+            )
+            assert asked.producer_id > given[-1], "an id is given twice"
         await write(cluster, 1)
         await until_committed(cluster, 5)
 

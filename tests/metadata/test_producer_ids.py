@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.producer_ids import BLOCK_SIZE, NoProducerIdError, ProducerIds
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.coordinator.hosting import run_virtually
 
@@ -110,3 +110,26 @@ def test_no_block_is_taken_from_a_store_that_has_gone_back() -> None:
         await others.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("is_taking", [False, True])
+def test_ids_begin_above_all_where_the_store_does_not_know_what_was_given(is_taking: bool) -> None:
+    async def scenario() -> None:
+        ensemble = SimulatedEnsemble()
+        ids, other = ProducerIds(ensemble.connect(), NodeId(1)), ProducerIds(ensemble.connect(), NodeId(2))
+        given = asyncio.create_task(ids.next_producer_id())
+        if is_taking:
+            await asyncio.sleep(0)
+            assert not given.done()
+        else:
+            assert await given == 0
+        ids.begin_above_all(5)
+        assert await ids.next_producer_id() in range(
+            5 * PRODUCER_IDS_PER_MS, 5 * PRODUCER_IDS_PER_MS + BLOCK_SIZE
+        )
+        assert (await given >= 5 * PRODUCER_IDS_PER_MS) is is_taking
+        assert await other.next_producer_id() >= 5 * PRODUCER_IDS_PER_MS + BLOCK_SIZE
+        await ids.close()
+        await other.close()
+
+    asyncio.run(scenario())

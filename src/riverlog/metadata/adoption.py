@@ -15,14 +15,13 @@ from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.export import FORMAT
 from riverlog.metadata.image import ConfigResource, ResourceType
 from riverlog.metadata.payloads import PartitionNode, TopicNode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import PRODUCER_IDS_PER_MS, LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.internal_topics import INTERNAL_TOPICS
 
 KRAFT_LOG: Final = "__cluster_metadata"
 """Kafka's own metadata, which is not read."""
 _KEEP: Final = {"retention.bytes": "-1", "retention.ms": "-1"}
 _COMPACT: Final = {"cleanup.policy": "compact"}
-_PRODUCER_IDS_PER_MS: Final = 1000
 
 
 class FoundLog(NamedTuple):
@@ -62,7 +61,7 @@ def decide_adoption(
             by_topic.setdefault(log.partition.topic, []).append(log)
     topics: list[AdoptedTopic] = []
     refused: dict[str, str] = {}
-    first = now_ms * _PRODUCER_IDS_PER_MS
+    first = now_ms * PRODUCER_IDS_PER_MS
     nodes = {
         **dict.fromkeys(layout.PERSISTENT, b""),
         layout.CLUSTER_ID: payloads.encode_cluster_id(cluster_id),

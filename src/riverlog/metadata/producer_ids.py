@@ -4,7 +4,8 @@ A broker takes a block of them from the store at a time and hands them out one b
 cut short, or of which it is not known whether it was taken, is lost, never reused. The next block is taken
 before the present one is used up, so that a store which is away for a while is not noticed; when no id is
 left and none can be had soon, that is an error, and whoever asked asks again. Nor is one taken from a store
-that has gone back to an older state, in which blocks are free that have been given out.
+that has gone back to an older state, in which blocks are free that have been given out; where that was found
+too late, the next ones are above all of them (`begin_above_all`).
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Final
 
 from riverlog.metadata import layout, payloads
 from riverlog.model.errors import RiverlogError
-from riverlog.model.ids import NodeId, ProducerId
+from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId, ProducerId
 from riverlog.model.metadata_store import (
     BadVersionError,
     MetadataStore,
@@ -46,6 +47,7 @@ class ProducerIds:
         self._ahead: range | None = None
         self._taking: asyncio.Task[None] | None = None
         self._is_to_sync = False
+        self._least = 0
         self._watching = store.watch_session(self._on_session)
 
     async def next_producer_id(self) -> ProducerId:
@@ -59,6 +61,11 @@ class ProducerIds:
         if len(self._present) <= _TAKE_NEXT_AT and self._ahead is None:
             self._take_ahead()
         return ProducerId(found)
+
+    def begin_above_all(self, now_ms: int) -> None:
+        """What the store says was given out is not all that was."""
+        self._least = now_ms * PRODUCER_IDS_PER_MS
+        self._present, self._ahead = range(0), None
 
     async def close(self) -> None:
         self._watching.stop()
@@ -101,7 +108,8 @@ class ProducerIds:
                 await self._store.sync()
                 self._is_to_sync = False
             node = await self._store.get(path)
-            first = 0 if node is None else payloads.decode_producer_ids(path, node.data)[1] + 1
+            next_free = 0 if node is None else payloads.decode_producer_ids(path, node.data)[1] + 1
+            first = max(next_free, self._least)
             block = payloads.encode_producer_ids(self._node_id, first, first + BLOCK_SIZE - 1)
             try:
                 if node is None:
@@ -111,5 +119,6 @@ class ProducerIds:
             except (BadVersionError, NodeExistsError, OutcomeUnknownError):
                 await self._store.sync()
                 continue
-            self._ahead = range(first, first + BLOCK_SIZE)
-            return
+            if first >= self._least:
+                self._ahead = range(first, first + BLOCK_SIZE)
+                return

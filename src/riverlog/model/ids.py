@@ -5,6 +5,9 @@ from typing import Final, NamedTuple, NewType
 NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
+PRODUCER_IDS_PER_MS: Final = 1000
+"""More than are ever given out: those that begin at the time in milliseconds, times this, are above all that
+were given before."""
 
 _BROKER: Final = "broker-"
 

@@ -224,7 +224,7 @@ class Node:
         self._peers = peers_of(self.config, given.network, lambda: follower.image, given.random.random)
         self._stack.callback(self._peers.close)
         follower.subscribe(self._give_up_peers)
-        producer_ids = ProducerIds(store, self.config.node_id)
+        self._producer_ids = producer_ids = ProducerIds(store, self.config.node_id)
         self._stack.push_async_callback(producer_ids.close)
         self._coordinators = coordinators = self._make_coordinators(replicas, producer_ids, thread)
         self._stack.callback(replicas.close)
@@ -386,11 +386,17 @@ class Node:
         )
         self._stack.push_async_callback(following.close)
         follower.subscribe(following.apply)
-        reports = LogEndReports(replicas, registrar.announce_log_ends, self.metrics)
+        reports = LogEndReports(
+            replicas, registrar.announce_log_ends, self.metrics, on_older=self._begin_ids_above_all
+        )
         self._stack.push_async_callback(reports.close)
         follower.subscribe(reports.apply)
         reports.start()
         following.start(follower.image)
+
+    def _begin_ids_above_all(self) -> None:
+        """Producers that have got their ids since the backup was made are in the logs."""
+        self._producer_ids.begin_above_all(self._given.clock.wall_ms())
 
     def _watch_directories(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
         assert self._registrar is not None

@@ -24,9 +24,19 @@ _OPENED_PER_TURN: Final = 20
 
 
 class LogEndReports:
-    def __init__(self, replicas: ReplicaSet, tell: Callable[[LogEnds], None], metrics: Metrics) -> None:
-        """`tell` is given all there are, whenever they change."""
+    def __init__(
+        self,
+        replicas: ReplicaSet,
+        tell: Callable[[LogEnds], None],
+        metrics: Metrics,
+        *,
+        on_older: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`tell` is given all there are, whenever they change. `on_older` is called once, when it is known
+        that the metadata is older than the logs."""
         self._replicas = replicas
+        self._on_older = on_older
+        self._is_older = False
         self._tell = tell
         self._asked_for: set[TopicPartition] = set()
         """Those whose state says that it is older than a log."""
@@ -72,10 +82,17 @@ class LogEndReports:
             self._note(TopicPartition(topic.name, index), image)
 
     def _note(self, partition: TopicPartition, image: PartitionImage) -> None:
+        if image.log_epoch is not None:
+            self._note_older()
         if image.log_epoch is not None and self._replicas.node_id in image.replicas:
             self._asked_for.add(partition)
         else:
             self._asked_for.discard(partition)
+
+    def _note_older(self) -> None:
+        if not self._is_older:
+            self._is_older = True
+            self._on_older()
 
     async def _run(self) -> None:
         while True:
@@ -89,6 +106,8 @@ class LogEndReports:
                 # A log that cannot be read is as if the replica was away.
                 if isinstance(found, Partition) and not isinstance(found.role, Offline):
                     told[found.topic_id, partition.partition] = _end_of(found)
+            if told:
+                self._note_older()
             if told != self._told:
                 self._told = told
                 self._tell(told)
