@@ -10,6 +10,7 @@ from riverlog.testing.simulation.clients.process import Surroundings
 from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
 from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.nodes import SimulatedNode
+from riverlog.testing.simulation.runs import run_case
 from riverlog.testing.simulation.world import World
 from tests.simulation.seeds import operations_of
 
@@ -24,6 +25,11 @@ def test_a_majority_goes_on_without_nodes_that_are_lost_for_ever() -> None:
 
 def test_no_promise_is_broken_while_leaders_move_all_the_time() -> None:
     assert operations_of(0, 3, "failovers") >= 150 * 4
+
+
+def test_fetches_that_are_answered_with_where_the_logs_part_are_counted() -> None:
+    counts = [run_case(draw(seed, "failovers")).counts for seed in range(2)]
+    assert sum(each["diverging fetches"] for each in counts) >= 2
 
 
 def test_a_lost_node_needs_others() -> None:

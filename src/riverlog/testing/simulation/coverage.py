@@ -68,6 +68,7 @@ MUST_HAPPEN_WITH_REPLICAS: Final = (
     "partition states written too late",
     "ISR shrinks",
     "ISR expands",
+    "diverging fetches",
     "truncations",
     "offsets truncated",
     "truncations below the watermark",
@@ -90,6 +91,7 @@ MUST_HAPPEN_IN_FAILOVERS: Final = (
     "partition states not answered",
     "ISR shrinks",
     "ISR expands",
+    "diverging fetches",
     "truncations",
     "truncations below the watermark",
     "coordinator failovers with ONGOING",
@@ -158,6 +160,7 @@ class Coverage:
             totals["elections"] = counts["elections"]
             for each in MUST_HAPPEN_WITH_REPLICAS:
                 totals[each] = counts[each]
+            totals["diverging fetches"] = sum(node.diverging_fetches for node in self._nodes)
             totals["partition states written too late"] = counts["partition state written too late"]
             totals["partition states not answered"] = counts["partition state not answered"]
         totals.update(

@@ -1,8 +1,8 @@
 """A whole broker as a process of the simulation: started, killed, stopped, started again.
 
 It is the `Node` that `riverlog serve` starts, on simulated ports. `ObservedNode` remembers the parts that it
-is composed of, for the checks; it changes nothing about them. What survives a life is the machine's: the
-disk, the wall clock, the store.
+is composed of, for the checks, and counts what they do; it changes nothing about that. What survives a life
+is the machine's: the disk, the wall clock, the store.
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.node import Node
+from riverlog.replication.following.copies import Copies, Outcome
+from riverlog.replication.following.followed import Followed
 from riverlog.replication.idle_logs import INTERVAL_MS
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.directory.data_directories import DataDirectories
@@ -44,11 +46,21 @@ class State(Enum):
     STOPPING = "stopping"
 
 
+class _ObservedCopies(Copies):
+    on_diverging: Callable[[], None]
+
+    def truncate(self, followed: Followed, epoch: int, end_offset: int) -> Outcome:
+        self.on_diverging()
+        return super().truncate(followed, epoch, end_offset)
+
+
 class ObservedNode(Node):
     replicas: ReplicaSet
     directories: DataDirectories
     coordinators: Coordinators
     on_recovered: Callable[["ObservedNode"], None]
+    on_diverging: Callable[[], None]
+    """A leader has answered a fetch with where the logs part."""
 
     @property
     def image(self) -> ClusterImage:
@@ -76,6 +88,16 @@ class ObservedNode(Node):
         self.replicas, self.directories, self.coordinators = replicas, directories, coordinators
         self.on_recovered(self)
         await super()._serve(store, replicas, directories, coordinators, *others)
+
+    def _start_following(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
+        super()._start_following(replicas, directories)
+        following = self._following
+        assert following is not None
+        copies = _ObservedCopies(replicas, self.metrics)
+        copies.on_diverging = self.on_diverging
+        following._copies = copies
+        for fetcher in following._fetchers.values():
+            fetcher._copies = copies
 
 
 class SimulatedNode:
@@ -129,6 +151,7 @@ class SimulatedNode:
         self.on_starting: Callable[[SimulatedNode], None] = lambda node: None
         self.on_stopped: Callable[[SimulatedNode, ObservedNode], None] = lambda node, parts: None
         self.on_ending: Callable[[SimulatedNode], None] = lambda node: None
+        self.diverging_fetches = 0
 
     @property
     def log_directories(self) -> list[str]:
@@ -206,7 +229,11 @@ class SimulatedNode:
         )
         node.on_recovered = self._recovered
         node.idle_looks_ms = self.idle_looks_ms
+        node.on_diverging = self._diverges
         return node
+
+    def _diverges(self) -> None:
+        self.diverging_fetches += 1
 
     def _recovered(self, parts: ObservedNode) -> None:
         self.node = parts
