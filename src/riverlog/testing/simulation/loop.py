@@ -120,8 +120,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if until_s < _FOREVER_S:
             self._at(until_s, Turn(self._list, (life,), self.world.context), self.world)
 
-    def timers_of(self, life: Life) -> int:
-        return sum(1 for each in self._timers if each[4] is life and not each[3]._cancelled)
+    def timers_of(self, life: Life) -> list[str]:
+        """What they will call."""
+        handles = [each[3] for each in self._timers if each[4] is life]
+        return [_name(each._callback) for each in handles if not each._cancelled]
 
     # What asyncio asks of a loop.
 
@@ -249,6 +251,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
         self.call_exception_handler(context)
+
+
+def _name(callback: Callable[..., object]) -> str:
+    return str(getattr(callback, "__qualname__", type(callback).__name__))
 
 
 def _settle(future: "asyncio.Future[T]", result: T) -> None:
