@@ -258,6 +258,32 @@ def test_what_is_refused_again_and_again_is_tried_once_at_a_time(
     run(scenario)
 
 
+def test_what_is_refused_while_the_controller_stops_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusing, is_asked = asyncio.Event(), asyncio.Event()
+
+    async def refused(operations: Sequence[Operation]) -> None:
+        is_asked.set()
+        await refusing.wait()
+        raise StoreWriteError("full")
+
+    async def scenario(ensemble: SimulatedEnsemble) -> None:
+        beside = ensemble.connect()
+        async with running(ensemble.connect(), brokers=2) as parts:
+            await parts.controller.create_topics([NewTopic("t", 2)])
+            monkeypatch.setattr(parts.store, "multi", refused)
+            await beside.delete(layout.broker(2))
+            await is_asked.wait()
+            closing = asyncio.create_task(parts.controller.close())
+            await asyncio.sleep(0)
+            refusing.set()
+            await closing
+            assert parts.controller._again is None
+
+    run(scenario)
+
+
 def test_that_a_store_takes_no_elections_is_told_once_for_all_of_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -221,8 +221,9 @@ class Controller:
             _logger.warning("Some partitions have not got their leaders: %s", refusal.message)
             if self._again is not None:
                 self._again.cancel()
-            loop = asyncio.get_running_loop()
-            self._again = loop.call_later(_SETTLE_AGAIN_S, self._settle_soon)
+            if not self._is_closing:
+                loop = asyncio.get_running_loop()
+                self._again = loop.call_later(_SETTLE_AGAIN_S, self._settle_soon)
 
 
 def _left_by_their_leaders(delta: ImageDelta) -> Iterable[str]:
