@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from riverlog.testing.simulation.cases import draw, from_json
+from riverlog.testing.simulation.case_files import from_json
+from riverlog.testing.simulation.cases import draw
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.process import Surroundings
 from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
-from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.runs import run_case
+from riverlog.testing.simulation.schedules import ScheduleError
 from riverlog.testing.simulation.world import World
 from tests.simulation.seeds import operations_of
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from riverlog.testing.simulation import cases, own_faults
-from riverlog.testing.simulation.cases import draw, from_json
+from riverlog.testing.simulation.case_files import from_json
+from riverlog.testing.simulation.cases import draw
 from riverlog.testing.simulation.command import run
-from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.runs import run_case
+from riverlog.testing.simulation.schedules import ScheduleError
 from riverlog.testing.simulation.shrinking import shrink
 from tests.simulation.seeds import operations_of
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from riverlog.replication.idle_logs import INTERVAL_MS
 from riverlog.testing.simulation import failover_cases, faults
-from riverlog.testing.simulation.faults import ScheduleError
 from riverlog.testing.simulation.own_faults import draw_own_faults
 from riverlog.testing.simulation.replica_cases import (
     TAKES_DATA,
@@ -21,6 +20,7 @@ from riverlog.testing.simulation.replica_cases import (
     draw_lost_nodes,
     draw_plan,
 )
+from riverlog.testing.simulation.schedules import ScheduleError, check_clients, check_fault, check_links
 
 VERSION: Final = 1
 FORM_S: Final = 5.0
@@ -37,7 +37,6 @@ TOPICS: Final = {"plain": 2, "compacted": 1, "transactional": 2, "trimmed": 1, "
 
 _SHORTER: Final = 0.6
 """Nodes that copy from each other have more to do in the same time."""
-_WAYS: Final = ("to", "from", "both")
 _EVERYTHING_BUT_DISK: Final = (
     "kill",
     "restart",
@@ -89,44 +88,17 @@ class Case:
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
-def from_json(text: str) -> Case:
-    """Raises `ScheduleError`."""
-    try:
-        given = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ScheduleError(f"a case is a JSON object: {error}") from error
-    if not isinstance(given, dict) or given.get("version") != VERSION:
-        found = given.get("version") if isinstance(given, dict) else None
-        raise ScheduleError(f"the case is of version {found}; this simulator reads version {VERSION}")
-    unknown = sorted(given.keys() - set(Case.__dataclass_fields__))
-    if unknown:
-        raise ScheduleError(f"a case has no {', '.join(unknown)}")
-    case = Case(**given)
-    check(case)
-    return case
-
-
 def check(case: Case) -> None:
+    """Raises `ScheduleError`."""
     if case.profile not in PROFILES:
         raise ScheduleError(f"unknown profile {case.profile!r}; the profiles are {', '.join(PROFILES)}")
     if case.nodes < 1:
         raise ScheduleError(f"a case has nodes, not {case.nodes}")
-    for fault in case.faults:
-        faults.check(fault)
-        if case.nodes == 1 and fault["fault"] in faults.OF_SEVERAL_NODES:
-            raise ScheduleError(f"the fault {fault['fault']} needs several nodes")
-        if fault["fault"] in faults.OF_SEVERAL_DIRECTORIES:
-            _check_directory(case, fault["directory"])
-        if not 0 <= fault.get("node", 0) < case.nodes:
-            raise ScheduleError(f"the case has no node {fault['node']}")
-        if fault["at_s"] > case.chaos_s:
-            raise ScheduleError(f"the fault at {fault['at_s']} s is after the chaos of {case.chaos_s} s")
-
-
-def _check_directory(case: Case, directory: str) -> None:
+    check_links(case.links)
+    check_clients(case.clients, TOPICS)
     directories = case.settings.get("log.dirs", "/data").split(",")
-    if directory not in directories or len(directories) == 1:
-        raise ScheduleError(f"{directory} is not one of several directories of the case: {directories}")
+    for fault in case.faults:
+        check_fault(fault, chaos_s=case.chaos_s, nodes=case.nodes, directories=directories)
 
 
 def draw(seed: int, profile: str = "standard") -> Case:
@@ -285,7 +257,7 @@ def _draw_fault(chance: random.Random, kind: str, hosts: list[str]) -> dict[str,
     values: dict[str, Any] = {
         "for_s": round(chance.choice([chance.uniform(0.1, 1), chance.uniform(1, 8)]), 3),
         "hosts": some,
-        "way": chance.choice(_WAYS),
+        "way": chance.choice(faults.WAYS),
         "chance": chance.randrange(1 << 30),
         "after": chance.choice([0, chance.randrange(20), chance.randrange(200)]),
         "room_bytes": chance.choice([0, chance.randrange(200), chance.randrange(5000)]),
@@ -304,6 +276,12 @@ def _draw_lasting(chance: random.Random, chaos_s: float, hosts: list[str]) -> li
     outside = chance.sample(hosts, chance.randint(1, len(hosts) // 2))
     split = chance.randint(0, len(outside))
     at_s = [round(chance.uniform(0, chaos_s * 0.9), 3) for _ in range(2)]
-    cut = {"fault": "cut", "for_s": 0.0, "hosts": outside[:split], "way": chance.choice(_WAYS), "lasts": True}
+    cut = {
+        "fault": "cut",
+        "for_s": 0.0,
+        "hosts": outside[:split],
+        "way": chance.choice(faults.WAYS),
+        "lasts": True,
+    }
     stopped = {"fault": "stopped_client", "for_s": 0.0, "hosts": outside[split:], "lasts": True}
     return [{"at_s": at, **fault} for at, fault in zip(at_s, (cut, stopped), strict=True) if fault["hosts"]]

@@ -10,9 +10,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from riverlog.testing.simulation.cases import PROFILES, Case, draw, from_json
-from riverlog.testing.simulation.faults import ScheduleError
+from riverlog.testing.simulation.case_files import from_json
+from riverlog.testing.simulation.cases import PROFILES, Case, draw
 from riverlog.testing.simulation.runs import Outcome, run_case
+from riverlog.testing.simulation.schedules import ScheduleError
 from riverlog.testing.simulation.shrinking import shrink
 from riverlog.testing.simulation.swarm import Summary, run_seed, run_seeds
 
@@ -46,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     what = running.add_mutually_exclusive_group(required=True)
     what.add_argument("--seed", type=int, help="one seed")
     what.add_argument("--seeds", type=_range, metavar="A-B", help="all seeds from A to B")
-    what.add_argument("--case", type=Path, metavar="FILE", help="a case that `shrink` has written")
+    what.add_argument(
+        "--case", type=Path, metavar="FILE", help="a case that `shrink` has written, or a trace"
+    )
     running.add_argument("--trace", type=Path, metavar="FILE", help="write what happens, line by line")
     running.add_argument("-j", "--jobs", type=int, default=1, help="processes, for --seeds")
     running.add_argument("--quick", action="store_true", help="do not fail for what never happened")

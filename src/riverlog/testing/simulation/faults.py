@@ -1,7 +1,7 @@
 """What can go wrong, by name. A fault is a value in a schedule: a name, a time, and what it needs to know.
 
 Each is applied to a run and undoes itself after its time; at the end of the chaos all are undone at once.
-A name that is not here, or a fault without what it needs, is a `ScheduleError`.
+Not here: whether a schedule can be carried out (`schedules`).
 """
 
 import errno
@@ -14,10 +14,6 @@ from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.world import World
 
 _SKEW_MAX_MS: Final = 3_600_000
-
-
-class ScheduleError(Exception):
-    """A schedule that cannot be carried out, and why."""
 
 
 class Scene(Protocol):
@@ -391,18 +387,8 @@ FOR_EVER: Final = ("lost_node",)
 """What is left is to go on without it."""
 OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *OF_AN_ENSEMBLE, *FOR_EVER)
 WAYS_TO_LOSE_A_NODE: Final = ("killed", "stopped", "cut", "dead disk")
-
-
-def check(fault: Mapping[str, Any]) -> None:
-    """Raises `ScheduleError`."""
-    name = str(fault.get("fault"))
-    if name not in FAULTS:
-        raise ScheduleError(f"unknown fault {name!r}; the faults are {', '.join(sorted(FAULTS))}")
-    missing = [each for each in ("at_s", *FAULTS[name][1]) if each not in fault]
-    if missing:
-        raise ScheduleError(f"the fault {name} lacks {', '.join(missing)}")
-    if fault["at_s"] < 0 or fault.get("for_s", 0) < 0:
-        raise ScheduleError(f"the fault {name} begins or lasts before time: {dict(fault)}")
+WAYS: Final = ("to", "from", "both")
+"""Of what is cut."""
 
 
 def apply(scene: Scene, fault: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import IO, Any, Final
 
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -63,7 +63,7 @@ def run_case(case: Case, trace: IO[str] | None = None) -> Outcome:
     gc.freeze()  # What is left are modules and tables: the next run need not look at them again.
     with World(case.seed, quality=LinkQuality(**case.links)) as world:  # type: ignore[arg-type]
         if trace is not None:
-            world.trace.write_to(trace, case.seed)
+            world.trace.write_to(trace, asdict(case))
         run = Run(world, case)
         try:
             run.run()
@@ -411,7 +411,7 @@ class Run:
                 member.looks_first = plan.get("looks_first", False)
                 return member
             case other:
-                raise faults.ScheduleError(f"unknown kind of client {other!r}")
+                raise AssertionError(f"unknown kind of client {other!r}")
 
 
 def _has_all(directories: set[str], topic: str, count: int) -> bool:

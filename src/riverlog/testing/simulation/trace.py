@@ -1,14 +1,15 @@
 """What happened in a run, line by line, and the hash by which two runs are the same.
 
-A line has the virtual time, who, and what. The hash is over all of them, kept or not.
+The first line has the case, so that a trace can be run again; each of the others the virtual time, who, and
+what. The hash is over all of these, kept or not.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
-from typing import IO, Final
+from collections.abc import Callable, Mapping
+from typing import IO, Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class Trace:
@@ -17,9 +18,9 @@ class Trace:
         self._hash = hashlib.sha256()
         self._file: IO[str] | None = None
 
-    def write_to(self, file: IO[str], seed: int) -> None:
+    def write_to(self, file: IO[str], case: Mapping[str, Any]) -> None:
         self._file = file
-        file.write(json.dumps({"trace": VERSION, "seed": seed}) + "\n")
+        file.write(json.dumps({"trace": VERSION, "case": case}) + "\n")
 
     def note(self, who: str, what: str, **facts: object) -> None:
         line = f"{self._now_s():.6f} {self._steps()} {who} {what} {facts}"
