@@ -111,7 +111,7 @@ def test_a_session_that_has_read_something_newer_finds_out_that_the_ensemble_has
 
         life.run(lambda: world.loop.create_task(write()))
         world.run_for(1)
-        last = shared.go_back(1.5)
+        last = shared.go_back(1.5).last_transaction
         assert session.seen_transaction > last
         assert shared.ensemble.get("/later") is None
         assert shared.ensemble.get(_PATH) is None, "sessions have ended"

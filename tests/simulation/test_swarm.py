@@ -70,15 +70,19 @@ def test_a_dead_directory_that_is_not_one_of_several_is_refused(directories: str
         from_json(json.dumps(case))
 
 
+@pytest.mark.parametrize(
+    ("fault", "share"),
+    [("restored_store", "_RESTORED_STORE_SHARE"), ("renumbered_store", "_RENUMBERED_STORE_SHARE")],
+)
 def test_a_seed_that_does_not_get_a_fault_of_its_own_stream_is_as_if_there_were_none(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, fault: str, share: str
 ) -> None:
     drawn = {seed: draw(seed, "replicas") for seed in range(60)}
-    with_it = {seed for seed, case in drawn.items() if _has(case, "restored_store")}
+    with_it = {seed for seed, case in drawn.items() if _has(case, fault)}
     assert with_it
-    monkeypatch.setattr(own_faults, "_RESTORED_STORE_SHARE", 0)
+    monkeypatch.setattr(own_faults, share, 0)
     for seed, case in drawn.items():
-        others = [each for each in case.faults if each["fault"] != "restored_store"]
+        others = [each for each in case.faults if each["fault"] != fault]
         assert draw(seed, "replicas") == replace(case, faults=others)
 
 

@@ -62,7 +62,10 @@ _OPEN: Final = (
     TransactionState.PREPARE_ABORT,
 )
 
-MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK: Final = ("older metadata found",)
+MUST_HAPPEN_WITH_AN_ENSEMBLE_THAT_GOES_BACK: Final = (
+    "older metadata found",
+    "older metadata found by what it shows",
+)
 
 MUST_HAPPEN_WITH_REPLICAS: Final = (
     "partition states written too late",
@@ -156,6 +159,7 @@ class Coverage:
         if self._ensemble is not None:
             totals["sessions expired"] = self._ensemble.expired
             totals["older metadata found"] = self._ensemble.ensemble.found_older
+            totals["older metadata found by what it shows"] = self._ensemble.found_older
             totals["partitions without a leader"] = counts["no leader"]
             totals["elections"] = counts["elections"]
             for each in MUST_HAPPEN_WITH_REPLICAS:

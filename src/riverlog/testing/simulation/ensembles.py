@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from riverlog.metadata import layout
+from riverlog.metadata.image import ClusterImage
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulated_tree import Snapshot
 from riverlog.testing.simulation.links import Links
@@ -21,6 +23,8 @@ _HEARTBEAT_S: Final = 0.1
 """How often each session is heard of."""
 _SNAPSHOT_S: Final = 0.5
 """How often a snapshot is kept, where one is asked for later."""
+_ANEW: Final = 1 << 32
+"""How much higher the transactions of servers that start anew are numbered."""
 
 
 class _Heard:
@@ -44,11 +48,14 @@ class SharedEnsemble:
         self.session_timeout_s = session_timeout_s
         self.expired = 0
         """Sessions that the ensemble has given up."""
+        self.found_older = 0
+        """How often a broker went on with its image while an older state was shown under higher numbers."""
         self._loop, self._links = loop, links
         self._heard: list[_Heard] = []
         self._snapshots: list[tuple[float, Snapshot]] = []
         self._newest: Snapshot | None = None
         """While it shows an older state: what it has held before that."""
+        self._renumbers = False
         self._look()
 
     def connect(self, host: str, life: Life) -> SimulatedStore:
@@ -74,14 +81,16 @@ class SharedEnsemble:
         self._snapshots.append((now_s, self.ensemble.snapshot()))
         self._loop.at(now_s + _SNAPSHOT_S, self._loop.world, self.keep_snapshots)
 
-    def go_back(self, age_s: float) -> int:
-        """Begin again from a snapshot that is so old; returns the number of its last transaction. All
-        sessions end, and hear of that when they are heard of."""
+    def go_back(self, age_s: float, *, renumbers: bool = False) -> Snapshot:
+        """Begin again from a snapshot that is so old, which is returned. All sessions end, and hear of that
+        when they are heard of. `renumbers`: transactions have higher numbers from now on than there were, as
+        with servers that start anew from a backup."""
         until_s = self._loop.now_s - age_s
         older = [snapshot for at_s, snapshot in self._snapshots if at_s <= until_s]
         snapshot = older[-1] if older else self._snapshots[0][1]
+        self._renumbers = renumbers
         self._newest = self._begin_again(snapshot)
-        return snapshot.last_transaction
+        return snapshot
 
     def put_back(self) -> None:
         """Whoever runs it has found the newest state, and puts it in again."""
@@ -96,6 +105,8 @@ class SharedEnsemble:
             self.ensemble.end(heard.session)  # Who ends next is not told later, when it has ended, too.
         self.ensemble.watch_delay_s = delay_s
         before = self.ensemble.snapshot()
+        if self._renumbers:
+            snapshot = snapshot._replace(last_transaction=before.last_transaction + _ANEW)
         self.ensemble.restore(snapshot)
         return before
 
@@ -135,3 +146,21 @@ class SharedEnsemble:
         elif self._is_heard(heard.life, heard.host, now_s):
             heard.last_s, heard.is_suspended = now_s, False
             heard.life.run(heard.session.expire)
+
+
+def knows_newer(image: ClusterImage, snapshot: Snapshot) -> bool:
+    """Whether the image shows that the snapshot is older: by the state of a partition, or by a topic."""
+    return any(
+        layout.topic(name) not in snapshot.nodes
+        or any(
+            _version(snapshot, layout.partition_state(name, index)) < partition.partition_epoch
+            for index, partition in enumerate(topic.partitions)
+        )
+        for name, topic in image.topics.items()
+    )
+
+
+def _version(snapshot: Snapshot, path: str) -> int:
+    """-1 where there is no such node."""
+    node = snapshot.nodes.get(path)
+    return -1 if node is None else node.version

@@ -6,42 +6,15 @@ Not here: whether a schedule can be carried out (`schedules`).
 
 import errno
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final
 
-from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
-from riverlog.testing.simulation.nodes import SimulatedNode, State
-from riverlog.testing.simulation.world import World
+from riverlog.testing.simulation import store_faults
+from riverlog.testing.simulation.ensembles import HOST
+from riverlog.testing.simulation.nodes import State
+from riverlog.testing.simulation.scenes import Apply, Scene
 
 _SKEW_MAX_MS: Final = 3_600_000
-
-
-class Scene(Protocol):
-    """What a fault is applied to."""
-
-    world: World
-    node: SimulatedNode
-    """The one that the fault is about."""
-    nodes: Sequence[SimulatedNode]
-    ensemble: SharedEnsemble | None
-    """Where there are several nodes."""
-
-    def later(self, after_s: float, undo: Callable[[], None]) -> None:
-        """After a while, or when everything heals."""
-        ...
-
-    def bring_up(self, node: SimulatedNode, after_s: float) -> None:
-        """Have it started again."""
-        ...
-
-    def restart_client(self, name: str) -> None: ...
-
-    def note_loss(self, node: SimulatedNode, *, of_a_disk: bool = False) -> None:
-        """Its disk is about to lose what is not synced, or has lost everything."""
-        ...
-
-
-Apply = Callable[[Scene, Mapping[str, Any]], None]
 
 
 def _kill(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -145,48 +118,6 @@ def _isolated(scene: Scene, given: Mapping[str, Any]) -> None:
     assert scene.ensemble is not None
     lasting = {**given, "way": "both", "for_s": given["for_s"] + scene.ensemble.session_timeout_s}
     _cut_off(scene, lasting, [HOST, *(name for name in scene.world.nodes if name != scene.node.name)])
-
-
-def _expired_session(scene: Scene, given: Mapping[str, Any]) -> None:
-    """The ensemble gives the session up although its process is well; it hears of that soon."""
-    session, shared = scene.node.session, scene.ensemble
-    if session is not None and shared is not None:
-        shared.expired += 1
-        loop = scene.world.loop
-        loop.at(loop.now_s, loop.world, lambda: shared.ensemble.end(session))
-
-
-def _lost_answers(scene: Scene, given: Mapping[str, Any]) -> None:
-    """Writes take effect and nobody is told."""
-    scene.node.ensemble.lost_answers += given["count"]
-
-
-def _lost_requests(scene: Scene, given: Mapping[str, Any]) -> None:
-    scene.node.ensemble.lost_requests += given["count"]
-
-
-def _stale_reads(scene: Scene, given: Mapping[str, Any]) -> None:
-    """Sessions that have not called `sync` read an older state."""
-    scene.node.ensemble.fall_behind()
-    scene.later(given["for_s"], scene.node.ensemble.catch_up)
-
-
-def _restored_store(scene: Scene, given: Mapping[str, Any]) -> None:
-    """The ensemble begins again from an older state, until somebody finds the newest one and puts it back.
-
-    Who has read something newer finds that out and goes on with what it knows. The others cannot know: as
-    those who run a cluster are told, they are not left running, and nobody is started meanwhile."""
-    shared = scene.ensemble
-    if shared is None or shared.is_older:
-        return
-    last = shared.go_back(given["age_s"])
-    for node in scene.nodes:
-        has_seen_more = node.session is not None and node.session.seen_transaction > last
-        if node.state is State.DOWN or (node.is_serving and has_seen_more):
-            continue
-        node.kill()
-        scene.bring_up(node, given["for_s"])
-    scene.later(given["for_s"], shared.put_back)
 
 
 def _reset(scene: Scene, given: Mapping[str, Any]) -> None:
@@ -294,36 +225,6 @@ def _clock_drift(scene: Scene, given: Mapping[str, Any]) -> None:
     scene.node.clock_rate = given["rate"]
 
 
-def _slow_store(scene: Scene, given: Mapping[str, Any]) -> None:
-    ensemble = scene.node.ensemble
-    ensemble.extra_latency_s += given["delay_s"]
-
-    def end() -> None:
-        ensemble.extra_latency_s -= given["delay_s"]
-
-    scene.later(given["for_s"], end)
-
-
-def _unwritable_store(scene: Scene, given: Mapping[str, Any]) -> None:
-    ensemble = scene.node.ensemble
-    ensemble.is_unwritable = True
-
-    def end() -> None:
-        ensemble.is_unwritable = False
-
-    scene.later(given["for_s"], end)
-
-
-def _late_watches(scene: Scene, given: Mapping[str, Any]) -> None:
-    ensemble = scene.node.ensemble
-    ensemble.watch_delay_s = given["delay_s"]
-
-    def end() -> None:
-        ensemble.watch_delay_s = 0.0
-
-    scene.later(given["for_s"], end)
-
-
 FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "kill": (_kill, ("for_s",)),
     "power_cut": (_power_cut, ("for_s", "chance")),
@@ -345,21 +246,22 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "cold": (_cold, ()),
     "clock_jump": (_clock_jump, ("ms",)),
     "clock_drift": (_clock_drift, ("rate",)),
-    "slow_store": (_slow_store, ("for_s", "delay_s")),
-    "unwritable_store": (_unwritable_store, ("for_s",)),
-    "late_watches": (_late_watches, ("for_s", "delay_s")),
+    "slow_store": (store_faults.slow_store, ("for_s", "delay_s")),
+    "unwritable_store": (store_faults.unwritable_store, ("for_s",)),
+    "late_watches": (store_faults.late_watches, ("for_s", "delay_s")),
     "cut_nodes": (_cut_nodes, ("for_s", "way")),
     "cut_store": (_cut_store, ("for_s", "way")),
-    "expired_session": (_expired_session, ()),
-    "lost_answers": (_lost_answers, ("count",)),
-    "lost_requests": (_lost_requests, ("count",)),
-    "stale_reads": (_stale_reads, ("for_s",)),
+    "expired_session": (store_faults.expired_session, ()),
+    "lost_answers": (store_faults.lost_answers, ("count",)),
+    "lost_requests": (store_faults.lost_requests, ("count",)),
+    "stale_reads": (store_faults.stale_reads, ("for_s",)),
     "kill_all": (_kill_all, ("for_s",)),
     "power_cut_of_all": (_power_cut_of_all, ("for_s", "chance")),
     "isolated": (_isolated, ("for_s",)),
     "lost_disk": (_lost_disk, ("for_s", "chance")),
     "lost_node": (_lost_node, ("how", "way")),
-    "restored_store": (_restored_store, ("for_s", "age_s")),
+    "restored_store": (store_faults.restored_store, ("for_s", "age_s")),
+    "renumbered_store": (store_faults.renumbered_store, ("for_s", "age_s")),
     "dead_directory": (_dead_directory, ("directory",)),
 }
 """What each does, and what it has to be told. `node` says of which node it is, or else it is the first;
@@ -377,7 +279,7 @@ OF_A_CLUSTER: Final = (
 OF_REPLICAS: Final = ("kill_all", "power_cut_of_all", "lost_disk", "isolated")
 """Of a cluster in which others have what one loses."""
 
-OF_AN_ENSEMBLE: Final = ("restored_store",)
+OF_AN_ENSEMBLE: Final = ("restored_store", "renumbered_store")
 """Of a cluster of which no node is lost for ever."""
 
 OF_SEVERAL_DIRECTORIES: Final = ("dead_directory",)

@@ -66,6 +66,12 @@ class ObservedNode(Node):
     def image(self) -> ClusterImage:
         return self._follower.image
 
+    @property
+    def holds_image(self) -> bool:
+        """Whether it goes on with what it knows: the store has come back, perhaps as an older one, and has
+        shown nothing since that is followed."""
+        return self._follower._may_be_older
+
     def log_directories_of(self, topic: str, index: int) -> list[str]:
         """Where the log of a partition is."""
         found = self.directories.directory_of(TopicPartition(topic, index))

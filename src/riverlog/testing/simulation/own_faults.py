@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from riverlog.replication.idle_logs import INTERVAL_MS
 
 _RESTORED_STORE_SHARE: Final = 0.15
-_RESTORED_STORE_PROFILES: Final = ("cluster", "replicas")
+_RENUMBERED_STORE_SHARE: Final = 0.1
+_OLDER_STORE_PROFILES: Final = ("cluster", "replicas")
 _DEAD_DIRECTORY_SHARE: Final = 0.3
 _DEAD_DIRECTORY_PROFILES: Final = ("liveness",)
 _DIRECTORIES: Final = ("/data", "/more", "/others")
@@ -33,7 +34,10 @@ class OwnFaults(NamedTuple):
 
 
 def draw_own_faults(seed: int, profile: str, chaos_s: float, hosts: Sequence[str]) -> OwnFaults:
-    restored = _draw_restored_store(_chance("restored_store", seed, profile), profile, chaos_s)
+    restored = [
+        *_draw_older_store("restored_store", _RESTORED_STORE_SHARE, seed, profile, chaos_s),
+        *_draw_older_store("renumbered_store", _RENUMBERED_STORE_SHARE, seed, profile, chaos_s),
+    ]
     dead = _draw_dead_directory(_chance("dead_directory", seed, profile), profile, chaos_s)
     few = _draw_few_open_logs(_chance("few_open", seed, profile), profile, chaos_s, hosts)
     directories = {"log.dirs": ",".join(_DIRECTORIES)} if dead else {}
@@ -44,12 +48,15 @@ def _chance(fault: str, seed: int, profile: str) -> random.Random:
     return random.Random(f"{seed} {profile} {fault}")
 
 
-def _draw_restored_store(chance: random.Random, profile: str, chaos_s: float) -> list[dict[str, Any]]:
-    if profile not in _RESTORED_STORE_PROFILES or chance.random() >= _RESTORED_STORE_SHARE:
+def _draw_older_store(
+    fault: str, share: float, seed: int, profile: str, chaos_s: float
+) -> list[dict[str, Any]]:
+    chance = _chance(fault, seed, profile)
+    if profile not in _OLDER_STORE_PROFILES or chance.random() >= share:
         return []
     at_s = round(chance.uniform(0.1, 0.9) * chaos_s, 3)
     for_s, age_s = round(chance.uniform(0.5, 10), 3), round(chance.uniform(0.5, 20), 3)
-    return [{"at_s": at_s, "fault": "restored_store", "for_s": for_s, "age_s": age_s}]
+    return [{"at_s": at_s, "fault": fault, "for_s": for_s, "age_s": age_s}]
 
 
 def _draw_dead_directory(chance: random.Random, profile: str, chaos_s: float) -> list[dict[str, Any]]:
