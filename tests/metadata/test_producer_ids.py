@@ -5,11 +5,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.producer_ids import BLOCK_SIZE, NoProducerIdError, ProducerIds
 from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.coordinator.hosting import run_virtually
+from tests.metadata.cluster_parts import running
 
 
 def run(scenario: Callable[[SimulatedEnsemble, SimulatedStore, ProducerIds], Awaitable[None]]) -> None:
@@ -133,3 +135,24 @@ def test_ids_begin_above_all_where_the_store_does_not_know_what_was_given(is_tak
         await other.close()
 
     asyncio.run(scenario())
+
+
+def test_no_block_is_taken_from_a_store_that_shows_an_older_state_under_higher_numbers() -> None:
+    async def main() -> None:
+        ensemble = SimulatedEnsemble()
+        async with running(ensemble.connect("broker 1")) as parts:
+            ids = ProducerIds(parts.store, NodeId(1), follow=parts.follower.refresh)
+            others = ProducerIds(ensemble.connect("broker 2"), NodeId(2))
+            older = ensemble.snapshot()
+            assert await take(others, 1) == [0]
+            await parts.controller.create_topics([NewTopic("t")])
+            newest = ensemble.snapshot()
+            ensemble.restore(older._replace(last_transaction=1 << 32))
+            with pytest.raises(NoProducerIdError, match="not with its newest state"):
+                await ids.next_producer_id()
+            ensemble.restore(newest._replace(last_transaction=2 << 32))
+            assert await take(ids, 1) == [BLOCK_SIZE]
+            await ids.close()
+            await others.close()
+
+    run_virtually(main)

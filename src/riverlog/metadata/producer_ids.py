@@ -10,6 +10,7 @@ too late, the next ones are above all of them (`begin_above_all`).
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from riverlog.metadata import layout, payloads
@@ -40,9 +41,13 @@ class NoProducerIdError(RiverlogError):
 class ProducerIds:
     """Everything that it starts ends with `close`."""
 
-    def __init__(self, store: MetadataStore, node_id: NodeId) -> None:
+    def __init__(
+        self, store: MetadataStore, node_id: NodeId, *, follow: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`follow` returns when what the store shows is followed, which an older state never is."""
         self._store = store
         self._node_id = node_id
+        self._follow = follow
         self._present: range = range(0)
         self._ahead: range | None = None
         self._taking: asyncio.Task[None] | None = None
@@ -82,7 +87,9 @@ class ProducerIds:
         taking = self._take_ahead()
         await asyncio.wait([taking], timeout=_PATIENCE_S)
         if not taking.done():
-            raise NoProducerIdError("the store does not answer, and no producer id is left")
+            raise NoProducerIdError(
+                "the store does not answer, or not with its newest state, and no producer id is left"
+            )
         error = None if taking.cancelled() else taking.exception()
         if error is not None:
             raise NoProducerIdError(f"no producer ids can be had: {error}") from error
@@ -106,6 +113,8 @@ class ProducerIds:
         while True:
             if self._is_to_sync:
                 await self._store.sync()
+                if self._follow is not None:
+                    await self._follow()
                 self._is_to_sync = False
             node = await self._store.get(path)
             next_free = 0 if node is None else payloads.decode_producer_ids(path, node.data)[1] + 1

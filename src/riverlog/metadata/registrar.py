@@ -1,4 +1,6 @@
-"""Keeps a broker registered: once at its start, and again in every new session with the store.
+"""Keeps a broker registered: once at its start, and again in every new session with the store, as soon as the
+metadata is followed there. In a store that was restored from a backup it would be registered under an epoch
+that the others do not know, and its fetches would be refused.
 
 While the session is lost, the store shows another process under the broker's number, or the cluster is one
 that this release cannot be in, `broker_epoch` is None. Not here: what a registration is (`registration`).
@@ -164,10 +166,11 @@ class Registrar:
         return None
 
     async def _try(self) -> int | Taken:
-        """Asks until the store answers."""
+        """Asks until the store answers, and shows nothing that is older than what is known."""
         retry_s, told = _RETRY_MIN_S, ""
         while True:
             try:
+                await self._follower.refresh()
                 outcome = await register(
                     self._store,
                     self._me,

@@ -224,7 +224,7 @@ class Node:
         self._peers = peers_of(self.config, given.network, lambda: follower.image, given.random.random)
         self._stack.callback(self._peers.close)
         follower.subscribe(self._give_up_peers)
-        self._producer_ids = producer_ids = ProducerIds(store, self.config.node_id)
+        self._producer_ids = producer_ids = ProducerIds(store, self.config.node_id, follow=follower.refresh)
         self._stack.push_async_callback(producer_ids.close)
         self._coordinators = coordinators = self._make_coordinators(replicas, producer_ids, thread)
         self._stack.callback(replicas.close)
