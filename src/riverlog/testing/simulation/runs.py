@@ -13,20 +13,15 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, Any, Final
 
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from riverlog.records.compression import Codec
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
+from riverlog.testing.simulation.casts import Cast, topics_of
 from riverlog.testing.simulation.checks.healed import HealedCluster
 from riverlog.testing.simulation.checks.ledger import PartitionLedger
-from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
-from riverlog.testing.simulation.clients.consumers import Consumer, ConsumerPlan
-from riverlog.testing.simulation.clients.members import ClassicMember, ConsumerMember, Member
-from riverlog.testing.simulation.clients.offsets import CommittedOffsets, TransactionalOffsets
+from riverlog.testing.simulation.clients.admins import Admin
 from riverlog.testing.simulation.clients.operators import Operator
-from riverlog.testing.simulation.clients.ownership import Ownership
-from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
-from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
-from riverlog.testing.simulation.clients.transactors import Transactor, TransactorPlan
+from riverlog.testing.simulation.clients.process import SimulatedClient
+from riverlog.testing.simulation.clients.transactors import TransactorPlan
 from riverlog.testing.simulation.coverage import Coverage
 from riverlog.testing.simulation.links import LinkQuality
 from riverlog.testing.simulation.nodes import SimulatedNode, State
@@ -87,14 +82,12 @@ class Run:
         self.node = self.nodes[0]
         self.coverage = Coverage(world, self.nodes, self.ensemble)
         self.all_clients: list[SimulatedClient] = []
-        self._offsets, self._ownership = CommittedOffsets(), Ownership()
-        self._transactional_offsets: dict[str, TransactionalOffsets] = {}
+        self._cast = Cast(case)
         self._undoing: dict[int, Callable[[], None]] = {}
         self._undo_count = 0
         self._wanted_down: set[str] = set()
         self._outside: set[str] = set()
         """Clients that never get better."""
-        self._power_cuts = 0
         world.ledger.on_cut.append(self._on_cut)
         self._cluster = None if world.replicas is None else HealedCluster(world.replicas, self.nodes)
         if world.states is not None:
@@ -104,13 +97,8 @@ class Run:
     def _on_cut(self, ledger: PartitionLedger) -> None:
         """Of several replicas the last ones with all that was committed are lost."""
         if self.ensemble is not None and ledger.topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
-            self._forget_offsets()
-            self._note_log_life()
-
-    def _forget_offsets(self) -> None:
-        self._offsets.forget()
-        for offsets in self._transactional_offsets.values():
-            offsets.forget()
+            self._cast.forget_offsets()
+            self._cast.begin_log_life(self.world.clients.values())
 
     def _add_node(self, index: int) -> SimulatedNode:
         if self.ensemble is None:
@@ -188,7 +176,7 @@ class Run:
                 lost = {
                     topic for topic, count in self._partition_counts() if not _has_all(found, topic, count)
                 }
-                users = (each["name"] for each in self.case.clients if not lost.isdisjoint(_topics_of(each)))
+                users = (each["name"] for each in self.case.clients if not lost.isdisjoint(topics_of(each)))
                 self._outside.update(users)
 
     def _partition_counts(self) -> list[tuple[str, int]]:
@@ -345,15 +333,8 @@ class Run:
                 self.world.observers[node.name].forget_disk()
         else:
             if not is_on_disk:
-                self._forget_offsets()
-            self._note_log_life()
-
-    def _note_log_life(self) -> None:
-        """What the log of groups says may have gone back."""
-        self._power_cuts += 1
-        for client in self.world.clients.values():
-            if isinstance(client, Member):
-                client.log_life = self._power_cuts
+                self._cast.forget_offsets()
+            self._cast.begin_log_life(self.world.clients.values())
 
     def _supervise(self) -> None:
         """Whoever runs a broker starts it again when it is down and should not be, unless the ensemble shows
@@ -369,90 +350,10 @@ class Run:
     # Clients.
 
     def _begin_client(self, plan: dict[str, Any]) -> SimulatedClient:
-        client = self.world.add_client(plan["name"], self.nodes, lambda around: self._client(around, plan))
+        client = self.world.add_client(plan["name"], self.nodes, lambda around: self._cast.make(around, plan))
         self.all_clients.append(client)
         return client
-
-    def _client(self, around: Surroundings, plan: dict[str, Any]) -> SimulatedClient:
-        pause_s, topic = plan.get("pause_s", 0.5), plan.get("topic", "transactional")
-        match plan["kind"]:
-            case "admin":
-                return Admin(around, _topics(self.case), pause_s=pause_s)
-            case "producer":
-                return Producer(around, _producer_plan(plan, topic, pause_s))
-            case "consumer":
-                is_committed_only = plan.get("is_committed_only", False)
-                return Consumer(
-                    around, ConsumerPlan(topic, TOPICS[topic], is_committed_only, pause_s=pause_s / 2)
-                )
-            case "transactor":
-                producing = ProducerPlan(topic, TOPICS[topic], pause_s=pause_s * 2)
-                name = plan["name"]
-                transactions = TransactorPlan(
-                    name,
-                    is_newer=plan["is_newer"],
-                    group=f"group of {name}",
-                    hasty_chance=plan.get("hasty_chance", 0.0),
-                )
-                offsets = self._transactional_offsets.setdefault(name, TransactionalOffsets())
-                return Transactor(around, producing, transactions, offsets)
-            case "classic" | "member":
-                make = ClassicMember if plan["kind"] == "classic" else ConsumerMember
-                member = make(
-                    around,
-                    plan["kind"],
-                    topic,
-                    TOPICS[topic],
-                    self._offsets,
-                    self._ownership,
-                    pause_s=pause_s,
-                )
-                member.log_life = self._power_cuts
-                member.looks_first = plan.get("looks_first", False)
-                return member
-            case other:
-                raise AssertionError(f"unknown kind of client {other!r}")
 
 
 def _has_all(directories: set[str], topic: str, count: int) -> bool:
     return all(f"{topic}-{index}" in directories for index in range(count))
-
-
-def _topics_of(plan: dict[str, Any]) -> list[str]:
-    """What a client needs; an administrator goes on whatever is lost."""
-    match plan["kind"]:
-        case "producer" | "consumer":
-            return [plan["topic"]]
-        case "transactor":
-            return ["transactional", OFFSETS_TOPIC, TRANSACTIONS_TOPIC]
-        case "classic" | "member":
-            return ["transactional", OFFSETS_TOPIC]
-        case _:
-            return []
-
-
-def _producer_plan(plan: dict[str, Any], topic: str, pause_s: float) -> ProducerPlan:
-    return ProducerPlan(
-        topic,
-        TOPICS[topic],
-        acks=plan.get("acks", -1),
-        is_idempotent=plan["is_idempotent"],
-        keys=plan.get("keys", 0),
-        codec=Codec(plan.get("codec", 0)),
-        pause_s=pause_s,
-    )
-
-
-def _topics(case: Case) -> list[TopicPlan]:
-    topics = [
-        TopicPlan("plain", TOPICS["plain"]),
-        TopicPlan("compacted", TOPICS["compacted"], {"cleanup.policy": "compact"}),
-        TopicPlan("transactional", TOPICS["transactional"]),
-        TopicPlan("trimmed", TOPICS["trimmed"], {"retention.ms": "15000"}, is_trimmed=True),
-        # Where nodes are lost for ever a topic cannot be made anew with as many replicas.
-        TopicPlan("scratch", TOPICS["scratch"], is_scratch=case.profile != "core"),
-    ]
-    for topic in topics:
-        topic.replication_factor = case.replication.get(topic.name, 1)
-        topic.configs.update(case.topic_settings)
-    return topics
