@@ -15,6 +15,7 @@ from itertools import count
 from math import nextafter
 from typing import Any, Final, TypeVar, cast
 
+from riverlog.testing.simulation.executors import VirtualThreads
 from riverlog.testing.simulation.handles import Handle, Timer, Turn
 from riverlog.testing.simulation.lives import CURRENT, Life
 
@@ -186,34 +187,40 @@ class VirtualLoop(asyncio.BaseEventLoop):
         heappush(self._timers, (when_s, self._random(), next(self._numbers), handle, life, is_thread))
 
     def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., T], *args: Any
+        self, executor: VirtualThreads, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
+        executor.check_open()
         life = CURRENT.get(self.world)
         future: asyncio.Future[T] = self.create_future()
         start_s = self.now_s + _THREAD_MIN_S + self._random() * _THREAD_SPREAD_S + life.thread_delay_s
-        if getattr(executor, "workers", 0) == 1:
+        if executor.workers == 1:
             start_s = max(start_s, life.threads_free_s.get(executor, 0.0))
             life.threads_free_s[executor] = start_s
-        self._begin_work(start_s, life, future, func, args)
+        self._plan_work(start_s, life, executor, future, lambda: self._do(future, func, args))
         return future
 
-    def _begin_work(
+    def _plan_work(
         self,
         start_s: float,
         life: Life,
-        future: "asyncio.Future[T]",
-        func: Callable[..., T],
-        args: tuple[Any, ...],
+        executor: VirtualThreads,
+        future: "asyncio.Future[Any]",
+        do: Callable[[], None],
     ) -> None:
-        handle = Turn(self._work, (life, future, func, args), None)
+        handle = Turn(self._work, (life, executor, future, do), None)
+        executor.take(future, handle, do)
         self._at(start_s, handle, life, is_thread=True)
 
     def _work(
-        self, life: Life, future: "asyncio.Future[T]", func: Callable[..., T], args: tuple[Any, ...]
+        self, life: Life, executor: VirtualThreads, future: "asyncio.Future[Any]", do: Callable[[], None]
     ) -> None:
         if life.threads_held_until_s > self.now_s:
-            self._begin_work(life.threads_held_until_s, life, future, func, args)
+            self._plan_work(life.threads_held_until_s, life, executor, future, do)
             return
+        executor.begin(future)
+        do()
+
+    def _do(self, future: "asyncio.Future[T]", func: Callable[..., T], args: tuple[Any, ...]) -> None:
         try:
             result = func(*args)
         except BaseException as error:  # noqa: BLE001 - handed over to whoever waits
