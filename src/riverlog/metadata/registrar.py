@@ -170,7 +170,8 @@ class Registrar:
         retry_s, told = _RETRY_MIN_S, ""
         while True:
             try:
-                await self._follower.refresh()
+                if self._last_epoch is not None:
+                    await self._follower.refresh()
                 outcome = await register(
                     self._store,
                     self._me,
