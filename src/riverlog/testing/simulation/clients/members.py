@@ -33,6 +33,12 @@ _REBALANCE_MS = 4000
 _LEAVE_CHANCE = 0.02
 _STALE_CHANCE = 0.1
 _LEAVING = -1
+_OUT_OF_THE_GROUP = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+)
+"""The last after a power cut that has taken the whole group: real ones end with it, and are started again."""
 
 
 class Member(Committing):
@@ -286,7 +292,7 @@ class ConsumerMember(Member):
         self._is_told = False
         if reply.error_code:
             self.refused(self.kind, reply.error_code)
-            if reply.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+            if reply.error_code in _OUT_OF_THE_GROUP:
                 self._begin_anew()
             elif reply.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 self._is_found = False
