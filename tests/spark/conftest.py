@@ -12,9 +12,23 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from riverlog.spark.sink import held_names
 from riverlog.spark.spark_home import light_home
 from riverlog.testing import Broker
 from tests.spark.quick_spark import QUICK
+
+
+@pytest.fixture(autouse=True)
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a test that is itself the process of a task finds the names of those before: nowhere at first."""
+    directory = tmp_path / "names" / f"riverlog-spark-{os.getuid()}"
+    directory.mkdir(parents=True, mode=0o700)
+    held: dict[str, held_names.HeldName] = {}
+    monkeypatch.setattr(held_names, "names_directory", lambda: directory)
+    monkeypatch.setattr(held_names, "_held", held)
+    yield directory
+    for each in held.values():
+        each.release()
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,37 @@
 """The sink without a Spark session: a task and a driver are calls, made in any order and by anybody."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from riverlog.client.cluster import Cluster
+from riverlog.spark.sink import decisions, held_names, kept_deciders
 from riverlog.spark.sink.commit import EpochCommit
 from riverlog.spark.sink.options import SinkOptions, sink_options
 from riverlog.spark.sink.task_writer import Task, TaskWrote, write_exactly_once
 from riverlog.testing import Broker
 
 Read = tuple[int, bytes | None, bytes | None]
+
+
+@contextmanager
+def in_another_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is done here is done by another process than what is done around it, which ends with the block."""
+    with monkeypatch.context() as another:
+        held: dict[str, held_names.HeldName] = {}
+        another.setattr(held_names, "_held", held)
+        another.setattr(kept_deciders, "_kept", {})
+        another.setattr(decisions, "_known", {})
+        try:
+            yield
+        finally:
+            for each in held.values():
+                each.release()
 
 
 def options_for(broker: Broker, topic: str | None, **more: str) -> SinkOptions:

@@ -8,7 +8,6 @@ import pytest
 
 from riverlog.client.cluster import Cluster
 from riverlog.client.open_transactions import list_open
-from riverlog.spark.sink import decisions, slots, write_lanes
 from riverlog.spark.sink.commit import EpochUndecided
 from riverlog.spark.sink.decisions import PREFIX, decision_log
 from riverlog.spark.sink.leftovers import abort_leftovers
@@ -18,7 +17,7 @@ from riverlog.spark.sink.write_lanes import Lane, LaneCommit, take_lane
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.list_transactions import ListTransactionsRequest
-from tests.spark.sink_parts import options_for, rows, values_of
+from tests.spark.sink_parts import in_another_process, options_for, rows, values_of
 
 _names = itertools.count()
 
@@ -39,17 +38,10 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def options(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> SinkOptions:
-    another_process(monkeypatch)
+def options(broker: Broker) -> SinkOptions:
     name = f"lanes-{next(_names)}"
     broker.create_topic(name, partitions=2)
     return options_for(broker, name)
-
-
-def another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_lanes, "_lanes", {})
-    monkeypatch.setattr(slots, "_process", slots._Process(0, ""))
-    monkeypatch.setattr(decisions, "_known", {})
 
 
 def begin(options: SinkOptions) -> Lane:
@@ -110,6 +102,38 @@ def test_many_writes_need_no_more_transactional_ids_than_one(broker: Broker, opt
         assert log.refresh() is None
 
 
+def test_planners_that_take_over_from_each_other_use_the_same_few_ids(
+    broker: Broker, options: SinkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark ends idle processes: with pauses each write has a planner, and tasks, of its own."""
+    before = transactional_ids(options)
+    for number in range(20):
+        with in_another_process(monkeypatch):
+            lane = begin(options)
+        with in_another_process(monkeypatch):
+            told = [run_task(options, lane, [b"%d" % number])]
+        with in_another_process(monkeypatch):
+            abort(options, lane, told) if number % 4 == 3 else commit(options, lane, told)
+    assert len(transactional_ids(options) - before) == 2
+    assert values(broker, options) == {b"%d" % number: 1 for number in range(20) if number % 4 != 3}
+    assert still_open(options) == set()
+
+
+def test_a_lane_whose_planner_has_ended_is_not_free_while_its_write_goes_on(
+    broker: Broker, options: SinkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_another_process(monkeypatch):
+        first = begin(options)
+        told = [run_task(options, first, [b"a"])]
+    second = begin(options)
+    assert second.identity != first.identity
+    told_later = [run_task(options, second, [b"b"])]
+    commit(options, first, told)
+    commit(options, second, told_later)
+    assert values(broker, options) == {b"a": 1, b"b": 1}
+    assert still_open(options) == set()
+
+
 def test_writes_without_rows_and_writes_that_fail_use_ids_again_too(
     broker: Broker, options: SinkOptions
 ) -> None:
@@ -131,8 +155,8 @@ def test_writes_at_the_same_time_have_ids_of_their_own(
 ) -> None:
     """Two of one driver, and one of another."""
     lanes = [begin(options), begin(options)]
-    another_process(monkeypatch)
-    lanes.append(begin(options))
+    with in_another_process(monkeypatch):
+        lanes.append(begin(options))
     assert len({each.identity for each in lanes}) == 3
     told = [run_task(options, lane, [b"%d" % index]) for index, lane in enumerate(lanes)]
     assert len(still_open(options)) == 3

@@ -1,8 +1,8 @@
 """Identities for batch writes that nobody repeats: a few for each process that plans them, used again.
 
 A coordinator keeps a transactional id for days, and an identity has ids for its driver and its tasks; so one
-made anew for every write would fill it. A lane is an identity whose epochs are the writes that one planning
-process has given it, one after the other. The log of decisions says what goes on in it:
+made anew for every write would fill it. A lane is an identity whose epochs are the writes that the planning
+process which holds its name has given it, one after the other. The log of decisions says what goes on in it:
 
 - a write has begun: written under the driver's id before any task runs;
 - it is decided: which transactions it is, none of them if it is given up;
@@ -13,16 +13,15 @@ at a time uses a lane's ids, and no other process hands them out. A task that co
 write is decided without it, or over, or that another one has begun, and aborts what it wrote.
 """
 
-import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from riverlog.client.cluster import ClientSettings, Cluster
+from riverlog.client.cluster import Cluster
 from riverlog.client.transaction_dialect import dialect_of
 from riverlog.spark.sink.commit import EpochCommit, EpochUndecided
 from riverlog.spark.sink.decisions import Decider, Decision, create_topic, decision_log
-from riverlog.spark.sink.slots import process_name
+from riverlog.spark.sink.held_names import held_name
 
 _VISIBLE_WITHIN_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 0.005
@@ -38,22 +37,23 @@ class Lane:
     epoch: int
 
 
-_lanes: dict[tuple[int, ClientSettings], list[Lane]] = {}
-"""By process, as workers are forked: the newest write of each lane."""
-
-
 def take_lane(cluster: Cluster) -> Lane:
     """Begin a write in a lane whose last write is over, or in a new one."""
     create_topic(cluster)
-    lanes = _lanes.setdefault((os.getpid(), cluster.settings), [])
-    for index, last in enumerate(lanes):
-        log = decision_log(cluster, last.identity)
+    held = held_name("lanes", *(f"{host}:{port}" for host, port in cluster.settings.bootstrap))
+    number = 0
+    while number < len(held.epochs):
+        log = decision_log(cluster, _identity(held.name, number))
         if log is not None and log.refresh() is None:
-            lanes[index] = replace(last, epoch=last.epoch + 1)
-            return _begun(cluster, lanes[index])
-    name = process_name()
-    lanes.append(Lane(f"batch-{name}-{len(lanes)}", name, 0))
-    return _begun(cluster, lanes[-1])
+            break
+        number += 1
+    epoch = held.epochs[number] + 1 if number < len(held.epochs) else 0
+    number = held.use(number, epoch)
+    return _begun(cluster, Lane(_identity(held.name, number), held.name, epoch))
+
+
+def _identity(name: str, number: int) -> str:
+    return f"batch-{name}-{number}"
 
 
 def _begun(cluster: Cluster, lane: Lane) -> Lane:
