@@ -19,7 +19,7 @@ from riverlog.spark.sink.columns import RowBatch
 from riverlog.spark.sink.commit import EpochCommit
 from riverlog.spark.sink.decisions import Written
 from riverlog.spark.sink.options import SinkOptions, sink_options
-from riverlog.spark.sink.task_writer import Task, TaskWrote
+from riverlog.spark.sink.tasks import Task, TaskWrote
 from riverlog.spark.sink.writers import StreamWriter
 from tests.delivery.spark_points import Points
 

@@ -13,7 +13,8 @@ from riverlog.client.cluster import Cluster
 from riverlog.spark.sink import decisions, held_names, kept_deciders
 from riverlog.spark.sink.commit import EpochCommit
 from riverlog.spark.sink.options import SinkOptions, sink_options
-from riverlog.spark.sink.task_writer import Task, TaskWrote, write_exactly_once
+from riverlog.spark.sink.task_writer import write_exactly_once
+from riverlog.spark.sink.tasks import Task, TaskWrote
 from riverlog.testing import Broker
 
 Read = tuple[int, bytes | None, bytes | None]

@@ -28,7 +28,8 @@ import sys
 from pathlib import Path
 from riverlog.spark.sink.options import sink_options
 from tests.spark.sink_parts import rows
-from riverlog.spark.sink.task_writer import Task, write_exactly_once
+from riverlog.spark.sink.task_writer import write_exactly_once
+from riverlog.spark.sink.tasks import Task
 servers, topic, epoch, value = sys.argv[1:]
 options = sink_options({"kafka.bootstrap.servers": servers, "topic": topic}, is_stream=True)
 def batches():

@@ -34,7 +34,8 @@ from riverlog.spark.sink.decisions import (
 from riverlog.spark.sink.leftovers import UnknownQuery, abort_leftovers
 from riverlog.spark.sink.options import sink_options
 from riverlog.spark.sink.placement import RowRefused
-from riverlog.spark.sink.task_writer import Task, write_exactly_once
+from riverlog.spark.sink.task_writer import write_exactly_once
+from riverlog.spark.sink.tasks import Task
 from riverlog.spark.sink.writers import StreamWriter
 from riverlog.testing import Broker
 from riverlog.testing.fault import Asked

@@ -12,7 +12,8 @@ from riverlog.spark.sink.commit import EpochUndecided
 from riverlog.spark.sink.decisions import PREFIX, decision_log
 from riverlog.spark.sink.leftovers import abort_leftovers
 from riverlog.spark.sink.options import SinkOptions
-from riverlog.spark.sink.task_writer import Task, TaskWrote, write_exactly_once
+from riverlog.spark.sink.task_writer import write_exactly_once
+from riverlog.spark.sink.tasks import Task, TaskWrote
 from riverlog.spark.sink.write_lanes import Lane, LaneCommit, take_lane
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey

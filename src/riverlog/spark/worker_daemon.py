@@ -23,6 +23,7 @@ AHEAD: Final = (
     "riverlog.spark.source.stream_reader",
     "riverlog.spark.sink.writers",
     "riverlog.spark.sink.batch_epochs",
+    "riverlog.spark.sink.task_writer",
 )
 
 

@@ -8,17 +8,19 @@ batch. Not here: how the query is found, which is for `riverlog.spark.each_batch
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from riverlog.client.cluster import Cluster
 from riverlog.model.errors import RiverlogError
 from riverlog.spark.plain_errors import plainly
-from riverlog.spark.sink.columns import RowBatch
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.options import Guarantee, SinkOptions
-from riverlog.spark.sink.task_writer import Task, TaskWrote, write_at_least_once, write_exactly_once
+from riverlog.spark.sink.tasks import Task, TaskWrote
+
+if TYPE_CHECKING:
+    from riverlog.spark.sink.columns import RowBatch
 
 _IDENTITY: Final = "riverlog.batch.identity"
 _RUN: Final = "riverlog.batch.run"
@@ -60,10 +62,10 @@ class EpochWriter(DataSourceArrowWriter):
         return Task.of_batch(epoch.identity, epoch.run, epoch.number, may_be_repeated=True)
 
     @plainly
-    def write(self, iterator: Iterator[RowBatch]) -> WriterCommitMessage:
-        if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
-            return write_at_least_once(self._options, self.task(), iterator)
-        return write_exactly_once(self._options, self.task(), iterator)
+    def write(self, iterator: "Iterator[RowBatch]") -> WriterCommitMessage:
+        from riverlog.spark.sink.task_writer import write_rows
+
+        return write_rows(self._options, self.task(), iterator)
 
     @plainly
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:

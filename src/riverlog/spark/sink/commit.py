@@ -33,7 +33,7 @@ from riverlog.spark.sink.decisions import (
 )
 from riverlog.spark.sink.kept_deciders import keep_decider, kept_decider
 from riverlog.spark.sink.slots import run_prefix
-from riverlog.spark.sink.task_writer import TaskWrote
+from riverlog.spark.sink.tasks import TaskWrote
 
 _log = logging.getLogger(__name__)
 _NAMED_MAX: Final = 5

@@ -9,10 +9,6 @@ decision after it has written, so that one of the two sees the other.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-
-from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
 
 from riverlog.client.cluster import BrokerRefused, Cluster
 from riverlog.client.transaction_dialect import Dialect, dialect_of
@@ -22,69 +18,20 @@ from riverlog.model.errors import ErrorCode, RiverlogError
 from riverlog.spark.kept_clusters import kept_cluster
 from riverlog.spark.sink.columns import RowBatch, topics_of
 from riverlog.spark.sink.decisions import Written, decision_log
-from riverlog.spark.sink.options import SinkOptions
+from riverlog.spark.sink.options import Guarantee, SinkOptions
 from riverlog.spark.sink.placement import Placement, RowRefused
 from riverlog.spark.sink.rows import EncodeSettings, RowEncoder
 from riverlog.spark.sink.slots import is_first_epoch, take_transactional_id
+from riverlog.spark.sink.tasks import RowsSeen, Task, TaskWrote
 from riverlog.spark.sink.topics import partition_count
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RowsSeen:
-    """How many rows, and for which topics."""
-
-    count: int = 0
-    topics: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class TaskWrote(WriterCommitMessage):
-    """What a task tells the driver."""
-
-    identity: str
-    run: str
-    epoch: int
-    written: Written | None
-    """None where there was nothing to write."""
-    is_skipped: bool
-    """The epoch was decided already."""
-    rows: RowsSeen
-    partition: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    identity: str
-    """Of the query, or of the batch write."""
-    run: str
-    epoch: int
-    partition: int
-    attempt: int
-    may_be_repeated: bool
-    """Whether the epoch may have been decided before."""
-
-    @classmethod
-    def of_stream(cls) -> "Task":
-        context = _context()
-        identity = context.getLocalProperty("sql.streaming.queryId")
-        epoch = context.getLocalProperty("streaming.sql.batchId")
-        run = context.getLocalProperty("spark.jobGroup.id")
-        if not identity or epoch is None or not run:
-            raise RiverlogError("the task does not know its streaming query; write batches with df.write")
-        return cls(identity, run, int(epoch), context.partitionId(), context.attemptNumber(), True)
-
-    @classmethod
-    def of_batch(cls, identity: str, run: str, epoch: int, *, may_be_repeated: bool) -> "Task":
-        context = _context()
-        return cls(identity, run, epoch, context.partitionId(), context.attemptNumber(), may_be_repeated)
-
-    def wrote(self, written: Written | None, rows: RowsSeen, *, is_skipped: bool = False) -> TaskWrote:
-        return TaskWrote(
-            self.identity, self.run, self.epoch, written, is_skipped, rows, self.partition, self.attempt
-        )
+def write_rows(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
+    if options.guarantee is Guarantee.AT_LEAST_ONCE:
+        return write_at_least_once(options, task, rows)
+    return write_exactly_once(options, task, rows)
 
 
 def write_exactly_once(options: SinkOptions, task: Task, rows: Iterable[RowBatch]) -> TaskWrote:
@@ -218,9 +165,3 @@ def _is_decided(cluster: Cluster, task: Task, written: Written | None) -> bool:
     if decision.is_begun or decision.epoch < task.epoch:
         return decision.epoch > task.epoch
     return written not in decision.transactions
-
-
-def _context() -> TaskContext:
-    context = TaskContext.get()
-    assert context is not None, "rows are written by tasks"
-    return context
