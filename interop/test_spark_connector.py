@@ -24,7 +24,9 @@ from pyspark.sql.functions import col, concat, lit
 from interop.conftest import Server
 from riverlog.model.ids import TopicPartition as OurTopicPartition
 from riverlog.spark.source.plan import Range, cut_ranges
+from tests.spark.stopped_query import ROWS, errors_of_a_stop
 from tests.spark.test_migrating import CONNECTOR as CONNECTOR_OPTIONS
+from tests.spark.test_stop import OF_SPARK
 
 CONNECTOR = Path(__file__).parent.parent / "scripts" / "spark-connector"
 OPTIONS_BEGIN = ("starting", "ending", "failon", "fetchoffset.", "groupid", "include", "kafkaconsumer.",
@@ -36,12 +38,11 @@ START_MS = int(time.time() * 1000) - 60_000
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    jars = subprocess.run([CONNECTOR], capture_output=True, text=True, check=True, timeout=300).stdout.strip()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .appName("connector")
-        .config("spark.jars", jars)
+        .config("spark.jars", _jars())
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "1g")
@@ -135,6 +136,29 @@ def test_a_read_of_committed_records_leaves_aborted_ones_out(spark: SparkSession
     assert sorted(bytes(row.key) for row in found) == sorted(
         _record(number)[0] for number in range(30) if number % 3
     )
+
+
+def test_what_spark_logs_when_a_query_is_stopped_within_an_epoch_is_the_same_for_the_connector(
+    server: Server, tmp_path: Path
+) -> None:
+    """So it is for every sink, and nothing that a sink could avoid."""
+    for topic in ("stopped-in", "stopped-out"):
+        _make(server, topic)
+    _fill(server, "stopped-in", 0, ROWS)
+    directory = tmp_path / "driver"
+    directory.mkdir()
+    errors = errors_of_a_stop(
+        server.bootstrap, "stopped-in", "stopped-out", directory, sink="kafka", jars=_jars()
+    )
+    found = [OF_SPARK.search(line) for line in errors]
+    assert all(found), errors
+    assert {each[2] or each[3] or "task" for each in found if each} == {
+        "ing",
+        "ed",
+        "is aborting",
+        "aborted",
+        "task",
+    }
 
 
 def test_a_batch_write_is_read_back_by_another_client(spark: SparkSession, server: Server) -> None:
@@ -256,6 +280,10 @@ def _read(spark: SparkSession, server: Server, topic: str, **options: str) -> Da
         .options(**options)
         .load()
     )
+
+
+def _jars() -> str:
+    return subprocess.run([CONNECTOR], capture_output=True, text=True, check=True, timeout=300).stdout.strip()
 
 
 def _make(server: Server, topic: str) -> None:
