@@ -33,8 +33,9 @@ from riverlog.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from tests.coordinator.hosting import Cluster, LoopClock
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import BROKER_EPOCH, ME, SECOND, TOPIC_ID
+from tests.virtual_time import LoopClock
 
 LISTENER = "REPLICATION"
 

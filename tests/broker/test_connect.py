@@ -12,6 +12,7 @@ import pytest
 from riverlog.broker.net.network import AsyncNetwork
 from riverlog.model.network import Address, Socket
 from riverlog.node.processes.event_loop import loop_factory
+from tests.waiting import loop_turns, until
 
 Outcome = Socket | OSError
 
@@ -92,7 +93,7 @@ def test_a_name_that_nobody_has_is_the_outcome_and_the_loop_goes_on_meanwhile(
 
         async def look_up(*_: object, **__: object) -> list[object]:
             asked.set()
-            await asyncio.sleep(0)
+            await loop_turns()
             raise sockets.gaierror(sockets.EAI_NONAME, "not known")
 
         class Names:
@@ -109,8 +110,7 @@ def test_a_name_that_nobody_has_is_the_outcome_and_the_loop_goes_on_meanwhile(
         monkeypatch.undo()
         await asked.wait()
         assert not done
-        while not done:  # noqa: ASYNC110 - turns of the loop
-            await asyncio.sleep(0)
+        await until(lambda: done)
         assert isinstance(done[0], sockets.gaierror)
 
     run(main)
@@ -122,16 +122,14 @@ def test_nobody_hears_of_one_that_was_given_up_however_far_it_was(run: Run, turn
         done: list[Outcome] = []
         with listener() as (server, address):
             connecting = AsyncNetwork().connect(address, done.append)
-            for _ in range(turns):
-                await asyncio.sleep(0)
+            await loop_turns(turns)
             had_come = bool(done)
             connecting.cancel()
             connecting.cancel()
             for each in done:
                 assert not isinstance(each, OSError)
                 each.close()
-            for _ in range(10):
-                await asyncio.sleep(0)
+            await loop_turns(10)
             assert bool(done) == had_come
             server.settimeout(0)
             # What had reached the listener was closed again, so that nothing is left over on either side.

@@ -9,7 +9,7 @@ import pytest
 from riverlog.broker.exchange.context import Answer, HangUp
 from riverlog.broker.net.connection import Later
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 65_531, 65_532, 65_533, 1_048_576, 3_000_000])
@@ -36,7 +36,7 @@ def test_a_request_that_comes_byte_by_byte_arrives_whole() -> None:
             for byte in frame(b"drip") + frame(b"drop"):
                 writer.write(bytes([byte]))
                 await writer.drain()
-                await asyncio.sleep(0)
+                await loop_turns()
             assert [await read_frame(reader), await read_frame(reader)] == [b"drip", b"drop"]
             writer.close()
 

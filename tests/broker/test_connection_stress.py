@@ -13,7 +13,7 @@ import pytest
 from riverlog.broker.exchange.context import Answer
 from riverlog.broker.net.connection import Connection, Later
 from tests.broker.sockets import Scripted, frame, read_frame, served
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 
 _REQUESTS = 300
 
@@ -58,7 +58,7 @@ def test_replies_are_whole_and_in_order(seed: int) -> None:
                     position += size
                     if dice.random() < 0.3:
                         await writer.drain()
-                        await asyncio.sleep(0)
+                        await loop_turns()
 
             sending = asyncio.create_task(send())
             for request in requests:
@@ -103,7 +103,7 @@ def test_requests_of_all_kinds_in_turn_on_several_connections(
                     writer.write(stream[:cut])
                     alone += len(requests) == 1 and cut == len(stream) <= 65_536
                     asked.append((reader, writer, requests, stream[cut:]))
-                await asyncio.sleep(0)
+                await loop_turns()
                 for reader, writer, requests, rest in asked:
                     writer.write(rest)
                     for request in requests:

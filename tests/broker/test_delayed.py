@@ -25,7 +25,7 @@ from riverlog.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.broker.raw_client import RawClient, fetch_request, fetches_waiting, produce_request
 from tests.broker.sockets import run
 from tests.broker.test_dispatch import StoppedClock
-from tests.waiting import eventually
+from tests.waiting import eventually, loop_turns
 
 
 class Wait(DelayedReply):
@@ -80,7 +80,7 @@ def in_loop(check: Callable[[], None], *more: Callable[[], None]) -> None:
     async def main() -> None:
         for each in (check, *more):
             each()
-            await asyncio.sleep(0)
+            await loop_turns()
 
     run(main)
 
@@ -205,12 +205,11 @@ def test_a_task_that_waits_for_an_answer_asks_until_there_is_one() -> None:
         wait._outcomes.append(response)
         waiting = asyncio.ensure_future(wait.answer())
         for asked in range(1, 4):
-            await asyncio.sleep(0)
+            await loop_turns()
             assert wait.asked == asked - 1, "not before it is worth while"
             wait.poll_soon()
             wait.poll_soon()
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await loop_turns(3)
             assert wait.asked == asked
         assert await waiting is response
         assert wait.dropped == 1
@@ -222,7 +221,7 @@ def test_a_task_that_is_given_up_ends_its_wait() -> None:
     async def main() -> None:
         for wait in (Wait(LoopTurn(), ValueError("a bug")), Wait(LoopTurn())):
             waiting = asyncio.ensure_future(wait.answer())
-            await asyncio.sleep(0)
+            await loop_turns()
             if wait._outcomes:
                 wait.poll_soon()
             else:

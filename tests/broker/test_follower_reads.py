@@ -22,7 +22,7 @@ from riverlog.wire.messages.fetch import (
     PartitionData,
 )
 from tests.broker.replica_client import LISTENER, FetchingFollower, Leader, at
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import (
     BROKER_EPOCH,
     ME,
@@ -35,6 +35,7 @@ from tests.replication.replicated import (
     partition_image,
     records,
 )
+from tests.virtual_time import elapse, run_virtually
 
 EPOCH = 5
 NONE = ErrorCode.NONE
@@ -191,7 +192,7 @@ def test_nobody_is_sent_to_a_replica_that_is_gone_leaving_silent_or_out_of_sync(
         await second.fetch(at(0))
         await second.fetch(at(1, last_epoch=EPOCH), max_wait_ms=0)
         assert (await scene.fetch(0)).preferred_read_replica == SECOND
-        await asyncio.sleep(5)
+        await elapse(5)
         assert (await scene.fetch(0)).preferred_read_replica == -1, "it was not heard of for five seconds"
         await second.fetch(max_wait_ms=0)
         assert (await scene.fetch(0)).preferred_read_replica == SECOND
@@ -319,7 +320,7 @@ def test_between_watermark_and_end_a_follower_waits_and_then_says_that_it_does_n
         assert (await scene.fetch(2, max_wait_ms=500)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
         assert loop.time() - began_s == pytest.approx(0.5)
         waiting = scene.begin(2, max_wait_ms=500)
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         scene.commit(3)
         [data] = of(await waiting)
         assert (data.error_code, data.records) == (NONE, scene.stored(2, 3))
@@ -350,7 +351,7 @@ def test_a_wait_at_a_follower_ends_when_its_watermark_moves(begins: str) -> None
                 scene.show(partition_image(leader=THIRD, epoch=EPOCH + 1))
                 scene.show(partition_image(leader=SECOND, epoch=EPOCH + 2))
         waiting = scene.begin(0, max_wait_ms=500)
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert not waiting.done()
         began_s = loop.time()
         follower_log.follow_watermark(scene.partition, 2, scene.partition.leader_epoch)

@@ -13,7 +13,7 @@ from riverlog.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import (
     NOW_MS,
     SECOND,
@@ -24,6 +24,7 @@ from tests.replication.replicated import (
     partition_image,
     records,
 )
+from tests.virtual_time import run_virtually
 
 LATEST, EARLIEST = -1, -2
 

@@ -9,6 +9,7 @@ import pytest
 
 from riverlog.broker.exchange.long_work import LARGE_AT_ONCE_MAX, LongWork
 from riverlog.model.pieces import Pieces
+from tests.waiting import loop_turns
 
 
 class Clock:
@@ -86,7 +87,7 @@ def test_work_waits_for_what_it_yields_and_sees_how_that_ended() -> None:
             return good.result(), str(bad.exception())
 
         doing = asyncio.create_task(LongWork(Clock()).do(waiting()))
-        await asyncio.sleep(0)
+        await loop_turns()
         loop.call_soon(good.set_result, 7)
         loop.call_soon(bad.set_exception, ValueError("no"))
         assert await doing == (7, "no")
@@ -115,8 +116,7 @@ def test_work_that_fails_or_is_given_up_ends_and_the_others_go_on() -> None:
         given_up = asyncio.create_task(work.do(endless()))
         failed = asyncio.create_task(work.do(failing()))
         going_on = asyncio.create_task(work.do(slow("a", 20, clock, log)))
-        for _ in range(30):
-            await asyncio.sleep(0)
+        await loop_turns(30)
         assert 0 < len(log) < 20
         given_up.cancel()
         assert await going_on == "a"
@@ -141,15 +141,13 @@ def test_only_a_few_large_works_are_begun_and_the_others_wait_in_line() -> None:
                 await over.wait()
 
         tasks = [asyncio.create_task(large(number)) for number in range(2 * LARGE_AT_ONCE_MAX)]
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await loop_turns(5)
         assert begun == list(range(LARGE_AT_ONCE_MAX))
         async with work.place(is_large=False):
             pass
         tasks[0].cancel()
         tasks[LARGE_AT_ONCE_MAX].cancel()  # It gets its place in the moment in which it is given up, or not.
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await loop_turns(5)
         assert begun[LARGE_AT_ONCE_MAX:] == [LARGE_AT_ONCE_MAX + 1]
         over.set()
         await asyncio.wait(tasks)

@@ -21,6 +21,7 @@ from riverlog.storage.disk.local import LocalDisk, LocalFile
 from riverlog.testing import Broker
 from riverlog.wire.schema import RecordData
 from tests.broker.raw_client import RawClient, one_record
+from tests.waiting import loop_turns
 
 MEGABYTE = 1024**2
 FILE_BYTES = 6 * MEGABYTE
@@ -148,7 +149,7 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
             if has_tail:
                 parts.append(b"\0\0\0")
                 expected += b"\0\0\0"
-            await asyncio.sleep(0)  # A connection is read, and so answered, once in a turn.
+            await loop_turns()  # A connection is read, and so answered, once in a turn.
             socket.turn_bytes = 0
             if not out.queued:
                 out.send_now(parts)
@@ -157,7 +158,7 @@ def test_whatever_the_socket_takes_every_byte_goes_once_in_bounded_turns(
                 out.flush()
         while out.queued:
             if socket.writable is None:
-                await asyncio.sleep(0)  # The next turn, after this one has sent its share.
+                await loop_turns()  # The next turn, after this one has sent its share.
             else:
                 socket.empty()
         assert not broken
@@ -218,7 +219,7 @@ def test_the_socket_is_told_once_when_a_reply_is_longer_than_a_megabyte(
         for _ in range(2):
             out.send_now([part for length in slices for part in (b"head", FileSlice(file, 0, length))])
             while out.queued:
-                await asyncio.sleep(0)  # The next turn, after this one has sent its share.
+                await loop_turns()  # The next turn, after this one has sent its share.
                 assert socket.writable is None
         assert socket.expects_long_replies == expects
 

@@ -12,7 +12,7 @@ from riverlog.model.ids import NodeId
 from riverlog.replication.partition import AppendedRecords, Partition
 from riverlog.storage.log.appends import OffsetOutOfRange
 from tests.broker.replica_client import FetchingFollower, Leader, at
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import (
     BROKER_EPOCH,
     ME,
@@ -23,6 +23,7 @@ from tests.replication.replicated import (
     partition_image,
     records,
 )
+from tests.virtual_time import elapse, run_virtually
 
 EPOCH = 5
 NONE = ErrorCode.NONE
@@ -111,7 +112,7 @@ def test_a_watermark_waits_a_moment_for_records_to_go_with() -> None:
         second = scene.second.begin(at(1))
         third = scene.third.begin(at(1))
         assert scene.high_watermark == 1
-        await asyncio.sleep(0.005)
+        await elapse(0.005)
         assert not second.done()
         scene.append()
         [data] = scene.second.take(await second)

@@ -33,8 +33,10 @@ from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from tests.coordinator.hosting import Cluster, LoopClock, image, read_now, run_virtually
+from tests.coordinator.hosting import Cluster, image, read_now
 from tests.replication.replicated import image_of, partition_image
+from tests.virtual_time import LoopClock, elapse, run_virtually
+from tests.waiting import loop_turns
 
 ME = ProducerIdAndEpoch(7, 1)
 AT, BESIDE = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -123,7 +125,7 @@ def test_an_answer_lets_the_batch_in_and_an_open_transaction_is_not_asked_for_ag
     async def work() -> None:
         world = World()
         first, second = world.admit(), world.admit()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert world.questions == 2
         assert world.coordinator.answer(None) == Question("payments", ME, (AT,), adds=False)
         assert await first == {}
@@ -141,7 +143,7 @@ def test_an_answer_that_a_marker_has_overtaken_does_not_count() -> None:
         for support in Support:
             world = World()
             asked = world.admit(support, AT, BESIDE)
-            await asyncio.sleep(0)
+            await loop_turns()
             world.mark()
             world.coordinator.answer(None)
             assert await asked == {AT: ErrorCode.NOT_ENOUGH_REPLICAS}, "the other had no marker"
@@ -157,7 +159,7 @@ def test_a_marker_that_stands_already_overtakes_an_answer_as_well() -> None:
         world.mark()
         end = world.partition.log.log_end_offset
         asked = world.admit()
-        await asyncio.sleep(0)
+        await loop_turns()
         world.mark()
         assert world.partition.log.log_end_offset == end
         world.coordinator.answer(None)
@@ -170,11 +172,11 @@ def test_who_has_partitions_added_waits_a_little_while_the_transaction_before_is
     async def work() -> None:
         world = World()
         asked = world.admit(Support.ADDS)
-        await asyncio.sleep(0)
+        await loop_turns()
         world.coordinator.answer({AT: ErrorCode.CONCURRENT_TRANSACTIONS})
-        await asyncio.sleep(0.001)
+        await elapse(0.001)
         world.mark()  # Of the transaction before, between two questions.
-        await asyncio.sleep(1)
+        await elapse(1)
         assert world.coordinator.answer(None).adds
         assert await asked == {}
         impatient = world.admit(Support.ADDS)
@@ -183,7 +185,7 @@ def test_who_has_partitions_added_waits_a_little_while_the_transaction_before_is
             if world.coordinator.asked:
                 world.coordinator.answer(ErrorCode.CONCURRENT_TRANSACTIONS)
                 tries += 1
-            await asyncio.sleep(0.001)
+            await elapse(0.001)
         assert impatient.result() == {AT: ErrorCode.CONCURRENT_TRANSACTIONS}
         config = world.coordinator.config
         assert tries == 1 + config.add_retry_max_ms // config.add_retry_pause_ms
@@ -216,7 +218,7 @@ def test_no_answer_has_clients_look_for_the_leader_where_another_may_lead() -> N
             (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
         ):
             asked = world.admit()
-            await asyncio.sleep(0)
+            await loop_turns()
             world.coordinator.answer(answered)
             assert await asked == {AT: told}
         assert world.questions == 0
@@ -233,11 +235,11 @@ def test_no_answer_is_told_as_what_clients_try_again_after_and_a_hang_up_leaves_
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ):
             asked = world.admit()
-            await asyncio.sleep(0)
+            await loop_turns()
             world.coordinator.answer(away)
             assert await asked == {AT: ErrorCode.NOT_ENOUGH_REPLICAS}
         asked = world.admit()
-        await asyncio.sleep(0)
+        await loop_turns()
         asked.cancel()
         await asyncio.wait([asked])
         assert world.questions == 0

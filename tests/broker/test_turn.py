@@ -1,6 +1,5 @@
 """Replies of one turn leave together where clients come in crowds, and at once where one comes alone."""
 
-import asyncio
 import struct
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from riverlog.broker.exchange.context import Parts
 from riverlog.broker.exchange.turn import HELD_MAX, LOOK_EVERY, LoopTurn
 from tests.broker.sockets import Scripted, echo, frame, read_frame, run, served
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 
 CLIENTS = 80
 ROUNDS = 25
@@ -32,7 +31,7 @@ def test_what_is_held_leaves_in_order_at_the_end_of_the_turn() -> None:
         for connection in connections:
             turn.hold(connection, [b"reply"])
         assert sent == []
-        await asyncio.sleep(0)
+        await loop_turns()
         assert sent == [("a", [b"reply"]), ("b", [b"reply"]), ("c", [b"reply"])]
 
     run(main)
@@ -44,7 +43,7 @@ def test_a_full_hand_leaves_before_the_turn_ends() -> None:
         for number in range(2 * HELD_MAX + 1):
             turn.hold(Recorder(str(number), sent), [b"reply"])
         assert [name for name, _ in sent] == [str(number) for number in range(2 * HELD_MAX)]
-        await asyncio.sleep(0)
+        await loop_turns()
         assert len(sent) == 2 * HELD_MAX + 1
         assert turn.has_many_replies
 
@@ -58,10 +57,10 @@ def test_a_turn_is_crowded_with_more_than_one_reply(replies: int, has_many_repli
         for _ in range(3):
             for _ in range(replies):
                 turn.hold(Recorder("a", sent), [b"reply"])
-            await asyncio.sleep(0)
+            await loop_turns()
             assert turn.has_many_replies is has_many_replies
         turn.hold(Recorder("a", sent), [b"reply"])
-        await asyncio.sleep(0)
+        await loop_turns()
         assert not turn.has_many_replies
 
     run(main)

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from confluent_kafka import Producer
 
 from riverlog.testing import Broker
 from tests.cli.running import EXECUTABLE, CommandLine
-from tests.waiting import eventually, is_readable
+from tests.waiting import eventually, is_readable, looks
 
 PROMPT_S = 20.0
 
@@ -73,9 +72,10 @@ def test_two_quick_interrupts_end_quietly(riverlog: CommandLine, options: tuple[
 
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
-        while process.poll() is None:
+        for _ in looks(20):
+            if process.poll() is not None:
+                break
             process.send_signal(signal.SIGINT)
-            time.sleep(0.005)
         output, errors = process.communicate(timeout=20)
 
     assert (process.returncode, output, errors) == (0, b"", b"")

@@ -21,10 +21,10 @@ from riverlog.replication.replica_set import ReplicaSet
 from riverlog.testing.in_process import ask
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.wire.schema import Message
+from tests.waiting import until
 
 LISTENER: Final = "PLAINTEXT"
 WAIT_S: Final = 20.0
-_STEP_S: Final = 0.005
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -169,11 +169,7 @@ class NodeCluster:
 
     async def until(self, condition: Callable[[], object], what: str = "it did not come about") -> None:
         """Return when the condition holds; fail with `what` when it does not in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + WAIT_S
-        while not (value := condition()):
-            assert loop.time() < deadline, f"{what} within {WAIT_S} s, still {value!r}"
-            await asyncio.sleep(_STEP_S)
+        await until(condition, what, WAIT_S)
 
     async def until_all_see(self, condition: Callable[[ClusterImage], object], what: str = "") -> None:
         """Return when the images of all brokers that are alive fulfil the condition."""

@@ -1,6 +1,5 @@
 """Three simulated brokers, and producers that write one transaction after the other, as clients do."""
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -38,6 +37,7 @@ from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.schema import Message
+from tests.virtual_time import elapse
 
 SESSION_S: Final = 3.0
 TOPIC: Final = "orders"
@@ -132,7 +132,7 @@ class Transactor:
                 self._me = (reply.producer_id, reply.producer_epoch)
                 self._sequences.clear()
                 return
-            await asyncio.sleep(0.05)
+            await elapse(0.05)
 
     async def _add(self, partition: int) -> bool:
         """Until it is part of the transaction; False when that can only be aborted."""
@@ -149,7 +149,7 @@ class Transactor:
                 error = ErrorCode(result.partition_error_code)
                 if not (error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS):
                     return error is _NONE
-            await asyncio.sleep(0.05)
+            await elapse(0.05)
 
     async def _produce(self, partition: int, value: bytes) -> bool:
         """Until it stands; False when the transaction can only be aborted."""
@@ -178,7 +178,7 @@ class Transactor:
                     return True
                 if not (error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS):
                     return False
-            await asyncio.sleep(0.05)
+            await elapse(0.05)
         return False
 
     async def _end(self, *, commit: bool) -> ErrorCode:
@@ -194,7 +194,7 @@ class Transactor:
                     self._sequences.clear()
                 if not (error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS):
                     return error
-            await asyncio.sleep(0.05)
+            await elapse(0.05)
 
     def _coordinator(self) -> NodeId | None:
         topic = self.image.topics.get(TRANSACTIONS_TOPIC)

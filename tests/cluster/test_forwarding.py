@@ -48,6 +48,7 @@ from riverlog.wire.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from tests.cluster.nodes import ClusterNode, NodeCluster, run
+from tests.waiting import loop_turns
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 
@@ -242,7 +243,7 @@ def test_an_alteration_is_made_here_when_the_office_has_come_here_meanwhile() ->
         first.node.controller._office.resign()
         cluster.ensemble.is_unwritable = True
         asked = asyncio.create_task(other.ask(alter, IncrementalAlterConfigsResponse))
-        await asyncio.sleep(0)
+        await loop_turns()
         await first.kill()
         cluster.ensemble.is_unwritable = False
         assert [each.error_code for each in (await asked).responses] == [ErrorCode.NONE]

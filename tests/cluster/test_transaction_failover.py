@@ -26,8 +26,8 @@ from tests.cluster.transactor import (
     markers_in,
     name_at,
     open_in,
-    until,
 )
+from tests.waiting import until_told
 
 # Partition 1 of `orders` is on broker 2 and 2 on 3, the coordinator on 1; internal topics are on all of them.
 NONE: Final = ErrorCode.NONE
@@ -64,7 +64,7 @@ async def succeed(ask: Callable[[], Awaitable[ErrorCode]]) -> None:
         assert error is NONE or error.is_retriable or error is ErrorCode.CONCURRENT_TRANSACTIONS, error
         return error is NONE
 
-    await until(look, "it was not done")
+    await until_told(look, "it was not done")
 
 
 async def replace_coordinator(cluster: NodeCluster, transactor: Transactor) -> None:
@@ -223,7 +223,7 @@ def test_a_coordinator_without_its_session_answers_nothing_and_decides_nothing()
         await make_topics(cluster)
         zombie, group = cluster[3], name_at(cluster, OFFSETS_TOPIC, 3)
         transactor = Transactor(cluster, name_at(cluster, TRANSACTIONS_TOPIC, 3))
-        assert await transactor.init() is NONE
+        await succeed(transactor.init)
         await write(transactor, 0, 1)
         await depose(cluster, zombie, transactor)
         [seen] = (await zombie.ask(describe(transactor), DescribeTransactionsResponse)).transaction_states

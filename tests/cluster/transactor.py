@@ -1,7 +1,6 @@
 """The requests of a transactional producer on several brokers, each to the broker that it is for."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from riverlog.coordinator.runtime.hashing import partition_for
@@ -51,9 +50,9 @@ from riverlog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from tests.cluster.nodes import WAIT_S, ClusterNode, NodeCluster
+from tests.waiting import until_told
 
 TOPIC: Final = "orders"
-_STEP_S: Final = 0.01
 
 
 async def make_topics(cluster: NodeCluster, replicas: int = 1) -> None:
@@ -221,7 +220,7 @@ class Transactor:
         async def look() -> bool:
             return await self.state() == state
 
-        await until(look, f"the transaction is not {state}")
+        await until_told(look, f"the transaction is not {state}", WAIT_S)
 
     async def committed_offset(self, group: str) -> int:
         """-1 for none; refused while a transaction that may change it is open."""
@@ -243,15 +242,6 @@ class Transactor:
         found = self.cluster.alive[0].image.topics[TOPIC].partitions[partition].leader
         assert found is not None
         return self.cluster[found]
-
-
-async def until(look: Callable[[], Awaitable[bool]], what: str) -> None:
-    """As `NodeCluster.until`, for a condition that asks brokers."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + WAIT_S
-    while not await look():
-        assert loop.time() < deadline, f"{what} within {WAIT_S} s"
-        await asyncio.sleep(_STEP_S)
 
 
 def contents(cluster: NodeCluster, at: int, topic: str = TOPIC) -> tuple[int, int, int]:

@@ -1,4 +1,7 @@
-"""The admin calls of aiokafka, which speaks older versions of them."""
+"""The admin calls of aiokafka, which speaks older versions of them.
+
+Apache Kafka applies a change a moment after it has answered.
+"""
 
 import asyncio
 import uuid
@@ -18,6 +21,7 @@ from tests.conformance.clients.aio import (
     TopicPartition,
 )
 from tests.conformance.clients.interface import Message
+from tests.waiting import until_told
 
 UNKNOWN_TOPIC, TOPIC_EXISTS = 3, 36
 WithAdmin = Callable[[Callable[[Any], Awaitable[None]]], None]
@@ -34,13 +38,6 @@ def with_admin(bootstrap: str) -> WithAdmin:
             await client.close()
 
     return lambda work: asyncio.run(run(work))
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Apache Kafka applies a change a moment after it has answered."""
-    async with asyncio.timeout(10):
-        while not await condition():  # noqa: ASYNC110 - the broker has no event for us
-            await asyncio.sleep(0.02)
 
 
 async def config(admin: Any, topic: str, key: str) -> tuple[str, int]:
@@ -63,7 +60,7 @@ def test_topics_are_created_described_and_deleted(with_admin: WithAdmin) -> None
         async def is_listed() -> bool:
             return name in await admin.list_topics()
 
-        await until(is_listed)
+        await until_told(is_listed)
         [described] = await admin.describe_topics([name])
         assert sorted(partition["partition"] for partition in described["partitions"]) == [0, 1]
         assert (await admin.delete_topics([name])).topic_error_codes == [(name, 0)]
@@ -82,7 +79,7 @@ def test_configs_are_altered_and_described(with_admin: WithAdmin, topic: str) ->
         async def is_altered() -> bool:
             return await config(admin, topic, "delete.retention.ms") == ("77", 1)
 
-        await until(is_altered)
+        await until_told(is_altered)
 
     with_admin(work)
 
@@ -95,7 +92,7 @@ def test_partitions_are_added(with_admin: WithAdmin, topic: str) -> None:
             [described] = await admin.describe_topics([topic])
             return len(described["partitions"]) == 3
 
-        await until(has_three)
+        await until_told(has_three)
 
     with_admin(work)
 

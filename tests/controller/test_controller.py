@@ -23,6 +23,7 @@ from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import UnreachableError, Versioned
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import Parts, registrant, running
+from tests.waiting import loop_turns, until
 
 
 def run(scenario: Callable[[Parts], Awaitable[None]], brokers: int = 1) -> None:
@@ -103,7 +104,7 @@ def test_of_two_who_create_the_same_topic_at_once_one_is_told_that_it_exists() -
 def test_a_caller_that_goes_away_does_not_leave_a_half_seen_topic() -> None:
     async def scenario(parts: Parts) -> None:
         caller = asyncio.create_task(parts.controller.create_topics([NewTopic("t")]))
-        await asyncio.sleep(0)
+        await loop_turns()
         caller.cancel()
         [outcome] = await parts.controller.create_topics([NewTopic("t")])
         assert isinstance(outcome, Refusal)
@@ -262,9 +263,7 @@ def test_no_claim_is_written_into_a_store_that_has_gone_back(caplog: pytest.LogC
         async with running(ensemble.connect()) as parts:
             await parts.controller.create_topics([NewTopic("t", 1)])
             ensemble.restore(snapshot)
-            async with asyncio.timeout(10):
-                while "could not stand for the controller" not in caplog.text:  # noqa: ASYNC110 - of logs
-                    await asyncio.sleep(0.01)
+            await until(lambda: "could not stand for the controller" in caplog.text)
             assert ensemble.get(layout.CONTROLLER) is None
 
     asyncio.run(main())

@@ -24,7 +24,8 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.internal_topics import OFFSETS_TOPIC
-from tests.coordinator.hosting import Cluster, Logs, LoopClock, image, read_now
+from tests.coordinator.hosting import Cluster, Logs, image, read_now
+from tests.virtual_time import LoopClock
 
 GROUP = "group"
 CONFIG = GroupConfig(consumer_assignment_interval_ms=0)

@@ -1,13 +1,12 @@
-"""Shards on real partitions of a simulated disk, on an event loop whose time jumps to the next timer."""
+"""Shards on real partitions of a simulated disk; time is virtual."""
 
 import asyncio
-import selectors
 import zlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from riverlog.metadata.delta import ImageDelta, delta_between
@@ -20,49 +19,10 @@ from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment, LogToOpen
 from riverlog.testing.simulated_disk import SimulatedDisk
-
-T = TypeVar("T")
+from tests.virtual_time import LoopClock
+from tests.waiting import loop_turns
 
 NODE = NodeId(1)
-START_MS = 1_800_000_000_000
-
-
-class _JumpingSelector(selectors.DefaultSelector):
-    """Instead of waiting for a timer, it moves the time to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(None if timeout is None else 0)
-        if not ready and timeout:
-            self.now_s += timeout
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now_s
-
-
-class LoopClock:
-    """Both times are those of the running loop."""
-
-    def wall_ms(self) -> int:
-        return START_MS + round(asyncio.get_running_loop().time() * 1000)
-
-    def monotonic_s(self) -> float:
-        return asyncio.get_running_loop().time()
-
-
-def run_virtually(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(work())
 
 
 class HeldExecutor(Executor):
@@ -82,7 +42,7 @@ class HeldExecutor(Executor):
             held, self.held = self.held, []
             for future, work in held:
                 future.set_result(work())
-            await asyncio.sleep(0)
+            await loop_turns()
 
 
 @dataclass
@@ -151,5 +111,5 @@ class Cluster:
 
 
 async def read_now(piece: FileSlice) -> bytes:
-    await asyncio.sleep(0)
+    await loop_turns()
     return piece.file.pread(piece.length, piece.position)

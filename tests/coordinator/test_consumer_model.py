@@ -4,7 +4,6 @@ At every moment a partition has one owner at most and the live group is what a r
 things calm down, every partition has an owner and, where all read the same, the shares differ by one at most.
 """
 
-import asyncio
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.coordinator.consumer_clients import Client, Coordination
-from tests.coordinator.hosting import run_virtually
+from tests.virtual_time import elapse, run_virtually
 
 WHO = st.integers(0, 3)
 STEPS = st.lists(
@@ -73,7 +72,7 @@ class Run:
                 self.clients[who].begin_anew()
                 await self.clients[who].beat()
             case ("wait", seconds):
-                await asyncio.sleep(seconds)
+                await elapse(seconds)
             case ("grow", topic):
                 self.coordination.show(**{topic: min(self.coordination.topics[topic] + 1, 6)})
             case ("remake", topic):
@@ -105,14 +104,14 @@ class Run:
 
         A name is given to another process only when the session of the one before it has ended.
         """
-        await asyncio.sleep(_SESSION_S)
+        await elapse(_SESSION_S)
         for client in self.clients:
             client.topics = ("orders", "payments")
         for _ in range(12):
             for client in self.clients:
                 await client.beat(full=True)
                 await self.check()
-            await asyncio.sleep(1)
+            await elapse(1)
 
     def check_shares(self) -> None:
         owned = [partition for client in self.clients for partition in client.owned]

@@ -9,7 +9,8 @@ from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage, ConfigResource, ResourceType
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.internal_topics import OFFSETS_TOPIC
-from tests.coordinator.hosting import Cluster, LoopClock, image, read_now, run_virtually
+from tests.coordinator.hosting import Cluster, image, read_now
+from tests.virtual_time import LoopClock, run_virtually
 
 
 def with_configs(base: ClusterImage, resource_type: ResourceType) -> ClusterImage:

@@ -1,6 +1,5 @@
 """Markers in partitions that this node leads: written once, by the coordinator that is in office."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,8 +15,9 @@ from riverlog.records.builder import build_batch
 from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import AppendedRecords, Partition
 from riverlog.replication.roles import Follower
-from tests.coordinator.hosting import NODE, Cluster, LoopClock, image, read_now, run_virtually
+from tests.coordinator.hosting import NODE, Cluster, image, read_now
 from tests.replication.asking import Asking
+from tests.virtual_time import LoopClock, elapse, run_virtually
 
 AT = TopicPartition("orders", 0)
 ME = ProducerIdAndEpoch(7, 1)
@@ -119,7 +119,7 @@ def test_that_a_marker_stands_is_told_when_the_followers_have_confirmed_that_nob
         world.partition.add_watcher(asking)
         again = world.asked(4)
         asking.ask()
-        await asyncio.sleep(1)
+        await elapse(1)
         assert not again.done()
         asking.ask()
         assert await again is None

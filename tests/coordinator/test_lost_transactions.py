@@ -15,8 +15,9 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId, ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
-from tests.coordinator.hosting import image, run_virtually
+from tests.coordinator.hosting import image
 from tests.coordinator.test_transaction_crash import NAME, PARTITIONS, TOPICS, Stack, World, outcomes
+from tests.virtual_time import run_virtually
 
 HERE = PARTITIONS[0]
 LOST = ProducerIdAndEpoch(4711, 3)

@@ -15,7 +15,8 @@ from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC
-from tests.coordinator.hosting import Cluster, Logs, LoopClock, image, read_now, run_virtually
+from tests.coordinator.hosting import Cluster, Logs, image, read_now
+from tests.virtual_time import LoopClock, elapse, run_virtually
 
 GROUPS = st.sampled_from(["a", "b"])
 TOPICS = st.sampled_from(["orders", "payments"])
@@ -129,7 +130,7 @@ class Run:
                         self.model.remove(at)
             case ("wait", seconds):
                 await self.loaded()
-                await asyncio.sleep(seconds)
+                await elapse(seconds)
             case ("restart",):
                 await self.groups.close()
                 self.start()

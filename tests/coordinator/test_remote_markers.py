@@ -29,7 +29,9 @@ from riverlog.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from tests.coordinator.hosting import NODE, image, run_virtually
+from tests.coordinator.hosting import NODE, image
+from tests.virtual_time import run_virtually
+from tests.waiting import loop_turns
 
 OTHER = NodeId(2)
 AT = [TopicPartition("orders", index) for index in range(4)]
@@ -128,12 +130,12 @@ class Peer:
         """The oldest request that waits; how many markers were in it."""
         _, request, answer = self.asked.pop(0)
         answer.set_result(response(request, lambda *_: error))
-        await asyncio.sleep(0)
+        await loop_turns()
         return sum(len(topic.partition_indexes) for each in request.markers for topic in each.topics)
 
     async def fail(self) -> None:
         self.asked.pop(0)[2].set_exception(UnansweredError(Outcome.UNKNOWN, "gone"))
-        await asyncio.sleep(0)
+        await loop_turns()
 
 
 class Local:

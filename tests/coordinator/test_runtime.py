@@ -26,8 +26,10 @@ from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
 from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline
-from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now, run_virtually
-from tests.coordinator.hosting import LoopClock as Clock
+from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now
+from tests.virtual_time import LoopClock as Clock
+from tests.virtual_time import elapse, run_virtually
+from tests.waiting import loop_turns
 
 TOPIC = "__words"
 
@@ -170,7 +172,7 @@ def test_a_shard_is_loaded_when_its_partition_comes_to_be_led_here_though_nobody
         cluster.show(image({TOPIC: 2}, leader=2, epoch=1))
         assert known(runtime) is ErrorCode.NOT_COORDINATOR
         cluster.show(image({TOPIC: 2}, epoch=2))
-        await asyncio.sleep(1)
+        await elapse(1)
         assert [key for key, _ in await _rung(runtime)] == ["loaded"], "its timers did not run"
         assert not cluster.replicas.has_log(TOPIC, 1), "a partition that was never used was made by looking"
         await runtime.close()
@@ -220,7 +222,7 @@ def test_nothing_is_answered_before_what_it_rests_on_is_committed() -> None:
         cluster.show(image({TOPIC: 1}))
         learned = learn(runtime, word("a"))
         asked = runtime.ask(0, lambda shard: "a" in shard.known)
-        await asyncio.sleep(0)
+        await loop_turns()
         assert not learned.done()
         assert not asked.done()
         await executor.release()
@@ -259,7 +261,7 @@ def test_a_decision_that_cannot_be_written_changes_nothing_and_its_requests_are_
         followed = runtime.ask(0, lambda shard: list(shard.followed)).result()
         assert followed == [("after it", ErrorCode.UNKNOWN_SERVER_ERROR)]
         assert known(runtime) == {}
-        await asyncio.sleep(1)
+        await elapse(1)
         assert [key for key, _ in await _rung(runtime)] == ["loaded"]
 
     run_virtually(run)
@@ -301,7 +303,7 @@ def test_timers_ring_in_order_once_and_can_be_replaced_and_cancelled() -> None:
             CancelTimer("never set"),
         )
         runtime.run(0, lambda shard, token, now: Effects(replies=(Reply(token, 1),), timers=timers))
-        await asyncio.sleep(2)
+        await elapse(2)
         assert [(key, at - started) for key, at in await _rung(runtime)] == [
             ("loaded", 10),
             ("early", 100),
@@ -321,10 +323,10 @@ def test_a_timer_whose_records_cannot_be_written_rings_again() -> None:
         runtime.for_each(lambda shard, now: NOTHING)
         await runtime.ask(0, lambda shard: setattr(shard, "on_ring", Effects((word("timed"),))))
         logs.disk.capacity_bytes = 0
-        await asyncio.sleep(0.2)
+        await elapse(0.2)
         assert known(runtime) == {}
         logs.disk.capacity_bytes = None
-        await asyncio.sleep(1)
+        await elapse(1)
         assert known(runtime) == {"timed": "x"}
         assert [key for key, _ in await _rung(runtime)] == ["loaded", "loaded"]
 
@@ -348,7 +350,7 @@ def test_a_reply_may_come_from_a_later_decision() -> None:
 
         waiting = [runtime.run(0, wait) for _ in range(3)]
         waiting[1].cancel()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert not waiting[0].done()
         assert await runtime.run(0, release) == "together"
         assert (waiting[0].result(), waiting[2].result()) == ("together", "together")
@@ -367,7 +369,7 @@ def test_only_so_many_requests_may_wait() -> None:
         assert [each.done() for each in waiting] == [False, False, True]
         assert waiting[2].result() is ErrorCode.COORDINATOR_NOT_AVAILABLE
         waiting[0].cancel()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert learn(runtime, word("a")).result() == "learned"
 
     run_virtually(run)
@@ -446,10 +448,10 @@ def test_a_shard_is_loaded_when_the_node_hears_of_its_registration_after_its_ele
         topic = shown.topics[TOPIC]._replace(partitions=(state._replace(leader_broker_epoch=7),))
         elected = replace(shown, topics={TOPIC: topic}, brokers={})
         cluster.show(elected)
-        await asyncio.sleep(1)
+        await elapse(1)
         assert known(again) is ErrorCode.NOT_COORDINATOR
         cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=7)}))
-        await asyncio.sleep(1)
+        await elapse(1)
         assert [shard.known for shard in shards] == [{"a": "x"}]
         assert shards[0].rung, "its timers run"
         cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=8)}))
@@ -599,7 +601,7 @@ def test_a_load_is_given_up_with_the_leadership(monkeypatch: pytest.MonkeyPatch)
         second.show(image({TOPIC: 1}))
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         second.show(image({TOPIC: 1}, leader=2, epoch=1))
-        await asyncio.sleep(1)
+        await elapse(1)
         assert known(again) is ErrorCode.NOT_COORDINATOR
         await again.close()
 
@@ -620,13 +622,13 @@ def test_a_load_of_an_epoch_that_is_over_is_begun_anew_though_nobody_asks(
         again = make_runtime(second)
         second.show(image({TOPIC: 1}))
         loading = asyncio.create_task(again.load_all())
-        await asyncio.sleep(0)
+        await loop_turns()
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         second.show(image({TOPIC: 1}, leader=2, epoch=1))
         assert known(again) is ErrorCode.NOT_COORDINATOR, "it is led elsewhere"
         second.show(image({TOPIC: 1}, epoch=2))
         await loading
-        await asyncio.sleep(1)
+        await elapse(1)
         assert known(again) == {"a": "x"}
         assert again.leads(OrderFrom(0, LeaderEpoch(2)))
         assert not again.leads(OrderFrom(0, LeaderEpoch(0)))

@@ -34,7 +34,8 @@ from riverlog.storage.log.segment_list import LogRead
 from riverlog.storage.producers.state import end_marker
 from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
-from tests.coordinator.hosting import NODE, Cluster, Logs, LoopClock, image, read_now, run_virtually
+from tests.coordinator.hosting import NODE, Cluster, Logs, image, read_now
+from tests.virtual_time import LoopClock, run_virtually
 
 NAME = "payments"
 GROUP = "readers"

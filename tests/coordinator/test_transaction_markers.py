@@ -17,16 +17,8 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.testing.simulated_store import SimulatedEnsemble
-from tests.coordinator.hosting import (
-    NODE,
-    Cluster,
-    HeldExecutor,
-    Logs,
-    LoopClock,
-    image,
-    read_now,
-    run_virtually,
-)
+from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now
+from tests.virtual_time import LoopClock, elapse, run_virtually
 
 ME = ProducerIdAndEpoch(7, 1)
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -74,7 +66,7 @@ def send(
         sender = MarkerSender(writer, completions, lambda work: is_ours)
         sender.send(WORK, may_be_written=may_be_written)
         sender.send(WORK, may_be_written=may_be_written)
-        await asyncio.sleep(3600)
+        await elapse(3600)
         waiting = len(sender)
         await sender.close()
         return waiting
@@ -118,10 +110,10 @@ def test_the_markers_of_a_shard_that_serves_no_more_are_left_to_the_one_that_doe
         leads = True
         sender = MarkerSender(writer, completions, lambda work: leads)
         sender.send(WORK, may_be_written=False)
-        await asyncio.sleep(10)
+        await elapse(10)
         assert len(sender) == 1
         leads, tries = False, len(writer.written)
-        await asyncio.sleep(10)
+        await elapse(10)
         assert (len(sender), len(writer.written)) == (0, tries)
         assert completions.works == []
 
@@ -198,7 +190,7 @@ def test_no_marker_is_written_before_the_decision_is_committed() -> None:
         cluster.follow(coordinator.apply)
         cluster.show(image({TRANSACTIONS_TOPIC: 1}))
         begun = asyncio.create_task(coordinator.init_producer_id("payments", 1000, None))
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         assert not begun.done()
         await executor.release()
         answer = await begun
@@ -212,7 +204,7 @@ def test_no_marker_is_written_before_the_decision_is_committed() -> None:
         ended = asyncio.create_task(
             coordinator.end("payments", answer.producer, commit=True, client_version=VERSION_2)
         )
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         assert not ended.done()
         assert writer.written == []
         await executor.release()
@@ -240,7 +232,7 @@ def test_a_decision_that_is_not_committed_in_time_is_carried_out_when_it_is() ->
         cluster.follow(coordinator.apply)
         cluster.show(image({TRANSACTIONS_TOPIC: 1}))
         begun = asyncio.create_task(coordinator.init_producer_id("payments", 60_000, None))
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         await executor.release()
         answer = await begun
         assert isinstance(answer, Initialised)
@@ -250,7 +242,7 @@ def test_a_decision_that_is_not_committed_in_time_is_carried_out_when_it_is() ->
         assert ended is ErrorCode.COORDINATOR_NOT_AVAILABLE, "the disk took longer than the client may wait"
         assert writer.written == []
         await executor.release()
-        await asyncio.sleep(5)
+        await elapse(5)
         await executor.release()
         assert [place for place, _, _ in writer.written] == [HERE]
         await coordinator.close()

@@ -7,7 +7,6 @@ that runs the first.
 import os
 import re
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ from typing import Self
 import psutil
 
 from riverlog.spark.spark_home import light_home
+from tests.waiting import looks
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _START_S = 180.0
@@ -81,12 +81,11 @@ class StandaloneCluster:
             )
 
     def _wait_for(self, name: str, pattern: re.Pattern[str]) -> list[str]:
-        end = time.monotonic() + _START_S
-        while not (found := pattern.findall(self._log(name).read_text())):
+        for _ in looks(_START_S):
+            if found := pattern.findall(self._log(name).read_text()):
+                return found
             assert self._processes[-1].poll() is None, self._log(name).read_text()[-4000:]
-            assert time.monotonic() < end, f"{name} did not start\n{self._log(name).read_text()[-4000:]}"
-            time.sleep(0.05)
-        return found
+        raise AssertionError(f"{name} did not start\n{self._log(name).read_text()[-4000:]}")
 
     def _log(self, name: str) -> Path:
         return self._directory / f"{name}.log"

@@ -6,13 +6,14 @@ attempts of tasks did is noted in the same way, so that a test can tell that a s
 """
 
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import looks
 
 _HELD_S = 240.0
 
@@ -61,11 +62,10 @@ class Points:
         if not self.is_closed(point):
             return
         self.note(f"reached-{point}", who)
-        end = time.monotonic() + _HELD_S
-        while self.is_closed(point):
-            if time.monotonic() > end:
-                raise AttemptFailed(f"held at {point} for {_HELD_S} s")
-            time.sleep(0.01)
+        for _ in looks(_HELD_S):
+            if not self.is_closed(point):
+                return
+        raise AttemptFailed(f"held at {point} for {_HELD_S} s")
 
     def fail(self, point: str, **who: object) -> None:
         if self.is_closed(point):

@@ -7,7 +7,6 @@ drivers.
 
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from riverlog.spark import ForeachBatchWriter
 from tests.delivery.control import Control, options
 from tests.delivery.spark_pausing import FORMAT, PausingDataSource, PausingForeachBatchWriter
+from tests.waiting import eventually, looks
 
 PARTITIONS = 2
 STREAM, FOREACH_BATCH = "stream", "foreachBatch"
@@ -28,6 +28,7 @@ STREAM, FOREACH_BATCH = "stream", "foreachBatch"
 _SLOW_MACHINE = "Python worker failed to connect back"
 """Spark gives the Python process of a source or sink ten seconds to start, and has no setting for it."""
 _STARTS_MAX = 10
+_RUN_S = 600.0
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -76,16 +77,16 @@ class Driver:
             queries[name] = self._start(name)
             self._wait_for_a_job(queries[name])
         starts = Counter(names)
-        are_going_on = True
-        while are_going_on:
+        for _ in looks(_RUN_S, every_s=0.05):
             are_going_on = any(query.isActive for query in queries.values())
             for name, query in queries.items():
                 if starts[name] < _STARTS_MAX and _SLOW_MACHINE in (_failure(query) or ""):
                     starts[name] += 1
                     queries[name] = self._start(name)
                     are_going_on = True
-            time.sleep(0.05)
-        return {name: _failure(query) for name, query in queries.items()}
+            if not are_going_on:
+                return {name: _failure(query) for name, query in queries.items()}
+        raise AssertionError(f"queries go on after {_RUN_S} s: {names}")
 
     def stop(self) -> None:
         self._spark.stop()
@@ -96,8 +97,11 @@ class Driver:
         From then on no task of that driver can be serialised ("Illegal size 5 of collection, expected 6").
         """
         tracker = self._spark.sparkContext.statusTracker()
-        while query.isActive and not tracker.getJobIdsForGroup(str(query.runId)):
-            time.sleep(0.05)
+        eventually(
+            lambda: not query.isActive or tracker.getJobIdsForGroup(str(query.runId)),
+            "its first job did not begin",
+            _RUN_S,
+        )
 
     def _start(self, name: str) -> StreamingQuery:
         """The name says how it repartitions and names its topics."""

@@ -5,7 +5,6 @@ One writes as a stream, the other by `foreachBatch`. Told anything, it works off
 
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from riverlog.spark import ForeachBatchWriter
 from tests.delivery.control import Control, options
 from tests.delivery.spark_query import FOREACH_BATCH, STREAM, keep_stdout_clean, session
+from tests.waiting import eventually
 
 WAYS = (STREAM, FOREACH_BATCH)
 _POLL_S = 0.2
+_FIRST_BATCH_S = 240.0
 
 
 class Trickle:
@@ -33,7 +34,7 @@ class Trickle:
         while not is_over.is_set():
             for way, query in queries.items():
                 self._tell(way, query)
-            time.sleep(_POLL_S)
+            is_over.wait(_POLL_S)
         for way, query in queries.items():
             query.processAllAvailable()
             query.stop()
@@ -60,8 +61,9 @@ class Trickle:
         writer = writer.option("checkpointLocation", str(checkpoint))
         query = writer.trigger(processingTime=f"{self._given['interval_ms']} milliseconds").start()
         # Two queries that begin at the same moment can spoil something that Spark keeps for both.
-        while query.isActive and query.lastProgress is None:
-            time.sleep(_POLL_S)
+        eventually(
+            lambda: not query.isActive or query.lastProgress, "its first batch did not end", _FIRST_BATCH_S
+        )
         return query
 
     def _tell(self, way: str, query: StreamingQuery) -> None:

@@ -6,12 +6,12 @@ import queue
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
 from tests.processes import END_S, ROOT, Process
+from tests.waiting import eventually, looks
 
 DEADLINE_S = END_S
 _ANSWER_S = 5.0
@@ -78,9 +78,9 @@ class Worker(Process):
         """Have it write that down (`control`), for the account of what went wrong."""
         said = len(self.errors())
         self.process.send_signal(signal.SIGUSR1)
-        end = time.monotonic() + _ANSWER_S
-        while len(self.errors()) == said and self.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
+        for _ in looks(_ANSWER_S):
+            if len(self.errors()) != said or self.process.poll() is not None:
+                return
 
     def _last_errors(self) -> str:
         return self.errors()[-4000:]
@@ -88,7 +88,4 @@ class Worker(Process):
 
 def until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
     """Return when the condition holds; fail when it does not in time."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"not after {deadline_s} s: {what}"
-        time.sleep(0.005)
+    eventually(condition, f"not so: {what}", deadline_s)

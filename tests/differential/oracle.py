@@ -10,11 +10,11 @@ import socket
 import struct
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 
 from tests.differential import codec
 from tests.differential.connection import Connection, ConnectionClosedError, NoAnswerError
+from tests.waiting import looks
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 START_S = 120.0
@@ -57,13 +57,11 @@ def free_pair() -> int:
 
 
 def wait_until_ready(port: int, process: subprocess.Popen[bytes], log: pathlib.Path) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    for _ in looks(START_S, every_s=0.2):
         if process.poll() is not None:
             raise RuntimeError(f"the oracle has stopped:\n{log.read_text(errors='replace')[-2000:]}")
         if _is_in_its_own_metadata(port):
             return
-        time.sleep(0.2)
     raise TimeoutError(f"the oracle on port {port} is not ready after {START_S:.0f} s")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from tests.differential.connection import Connection, ConnectionClosedError, NoA
 from tests.differential.normalise import Normaliser
 from tests.differential.settings import CLUSTER_DEFAULTS
 from tests.differential.steps import Call, Collect, Control, Frame, Later, Script, Step, Together
+from tests.waiting import looks
 
 Json = Any
 
@@ -105,15 +105,13 @@ class Player:
                 return {"send": step.to_json()} | self._settled(step)
 
     def _settled(self, call: Call) -> Json:
-        deadline = time.monotonic() + SETTLE_S
-        while True:
+        assert call.until is not None
+        outcome: Json = {}
+        for _ in looks(SETTLE_S, POLL_S):
             outcome = self._pipelined((call,))[0]
-            assert call.until is not None
             if all(at(outcome.get("reply"), path) == value for path, value in call.until.items()):
-                return outcome
-            if time.monotonic() > deadline:
-                return outcome
-            time.sleep(POLL_S)
+                break
+        return outcome
 
     def _pipelined(self, calls: tuple[Call | Frame, ...]) -> list[Json]:
         try:

@@ -24,6 +24,7 @@ from tests.hostile import corpus
 from tests.hostile.look import offered_versions, topic_id_of
 from tests.hostile.mutations import mutate
 from tests.hostile.tally import SEED, Tally
+from tests.waiting import loop_turns
 
 ROUND = 10_000
 ROUNDS = 7
@@ -70,7 +71,7 @@ class _Spoilt:
             if isinstance(answer, Later):
                 await _settle(answer.answer)
             elif number % 50 == 0:
-                await asyncio.sleep(0)
+                await loop_turns()
         gc.collect()
         return int(psutil.Process().memory_info().rss)
 

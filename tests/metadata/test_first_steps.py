@@ -14,8 +14,8 @@ from riverlog.model.errors import FormatError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.model.metadata_store import NodeExistsError
 from riverlog.testing.simulated_store import SimulatedEnsemble
-from tests.coordinator.hosting import run_virtually
 from tests.metadata.cluster_parts import NODE, running
+from tests.virtual_time import run_virtually
 
 
 def test_a_new_store_gets_the_fresh_id_and_keeps_it() -> None:

@@ -24,6 +24,7 @@ from riverlog.model.metadata_store import (
 )
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulated_tree import Snapshot
+from tests.virtual_time import elapse, run_virtually
 
 TOPIC_ID = UUID(int=5)
 ONE = (NodeId(1),)
@@ -52,7 +53,7 @@ def follow(scenario: Callable[[SimulatedStore, MetadataFollower], Awaitable[None
         await scenario(store, follower)
         await follower.close()
 
-    asyncio.run(main())
+    run_virtually(main)
 
 
 def test_the_image_shows_topics_brokers_controller_and_configs() -> None:
@@ -311,7 +312,7 @@ def test_a_store_that_has_gone_back_is_not_followed_back() -> None:
         await follower.refresh()
         ensemble.restore(snapshot)
         waiting = asyncio.create_task(follower.refresh())
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
         assert not waiting.done()
         assert "t" in follower.image.topics
         waiting.cancel()
@@ -328,7 +329,7 @@ async def restored(follower: MetadataFollower, store: SimulatedStore, snapshot: 
     store._ensemble.restore(snapshot._replace(last_transaction=1 << 32))
     image = follower.image
     waiting = asyncio.create_task(follower.refresh())
-    await asyncio.sleep(0.2)
+    await elapse(0.2)
     assert not waiting.done()
     assert follower.image is image
     waiting.cancel()

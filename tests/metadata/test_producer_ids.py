@@ -10,8 +10,8 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.producer_ids import BLOCK_SIZE, NoProducerIdError, ProducerIds
 from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
-from tests.coordinator.hosting import run_virtually
 from tests.metadata.cluster_parts import running
+from tests.virtual_time import elapse, run_virtually
 
 
 def run(scenario: Callable[[SimulatedEnsemble, SimulatedStore, ProducerIds], Awaitable[None]]) -> None:
@@ -39,10 +39,10 @@ async def take(ids: ProducerIds, count: int) -> list[int]:
 def test_the_next_block_is_taken_when_a_tenth_of_the_present_one_is_left() -> None:
     async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
         assert await take(ids, 899) == list(range(899))
-        await asyncio.sleep(1)
+        await elapse(1)
         assert await last_taken(ensemble) == BLOCK_SIZE - 1
         await take(ids, 1)
-        await asyncio.sleep(1)
+        await elapse(1)
         assert await last_taken(ensemble) == 2 * BLOCK_SIZE - 1
         assert await take(ids, 200) == list(range(900, 1100))
         assert await last_taken(ensemble) == 2 * BLOCK_SIZE - 1, "one block ahead, not more"
@@ -53,11 +53,11 @@ def test_the_next_block_is_taken_when_a_tenth_of_the_present_one_is_left() -> No
 def test_a_store_that_is_away_is_not_noticed_while_ids_are_left_and_is_an_error_then() -> None:
     async def scenario(ensemble: SimulatedEnsemble, store: SimulatedStore, ids: ProducerIds) -> None:
         await take(ids, 950)
-        await asyncio.sleep(1)
+        await elapse(1)
         store.suspend()
         await take(ids, BLOCK_SIZE + 50)
         asked = [asyncio.ensure_future(ids.next_producer_id()) for _ in range(3)]
-        await asyncio.sleep(5)
+        await elapse(5)
         for each in asked:
             with pytest.raises(NoProducerIdError):
                 each.result()

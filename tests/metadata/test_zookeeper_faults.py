@@ -26,7 +26,7 @@ from riverlog.model.metadata_store import (
     UnreachableError,
 )
 from riverlog.node.stores import open_configured_store
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 from tests.zookeeper.behind_proxies import LONG_S, SHORT_S, WAIT_S, open_at, run, states_of
 from tests.zookeeper.ensemble import Ensemble
 from tests.zookeeper.proxies import Proxies, proxies
@@ -160,7 +160,7 @@ def test_a_heartbeat_that_finds_its_session_ended_says_nothing(
         await until(lambda: asked > 1)
         monkeypatch.undo()
         gc.collect()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert complaints == []
 
     run(ensemble, scenario, session_s=SHORT_S)

@@ -1,34 +1,29 @@
 """Who holds the event loop is seen, in the metrics and in the log; and so are many open logs."""
 
-import asyncio
-import time
-
 import pytest
 
 from riverlog.node.adapters.metrics import InMemoryMetrics
-from riverlog.node.adapters.system_clock import SystemClock
 from riverlog.node.processes.loop_watch import LONG_TURN_S, MANY_LOGS, LoopWatch
 from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
 from tests.storage.logs import ManualClock
+from tests.virtual_time import elapse, run_virtually
 
 LONGEST = "riverlog_loop_longest_turn_seconds"
 
 
 def test_a_turn_that_is_longer_than_a_look_is_seen(caplog: pytest.LogCaptureFixture) -> None:
-    metrics = InMemoryMetrics()
+    clock, metrics = ManualClock(), InMemoryMetrics()
 
     async def main() -> None:
-        watch = LoopWatch(SystemClock(), metrics, lambda: 0)
+        watch = LoopWatch(clock, metrics, lambda: 0)
         watch.start()
-        await asyncio.sleep(0)
-        time.sleep(0.8)  # noqa: ASYNC251 - that is what is to be seen
-        while not metrics.value(LONGEST):  # noqa: ASYNC110 - the watch's own timer wakes nobody
-            await asyncio.sleep(0.01)
+        clock.now_ms += 800  # As if the turn that begins now took so long.
+        await elapse(0.25)
         watch.stop()
 
-    asyncio.run(main())
-    assert metrics.value(LONGEST) >= 0.5
+    run_virtually(main)
+    assert metrics.value(LONGEST) == pytest.approx(0.8 - 0.25)
     assert "the event loop stood still for" in caplog.text
 
 

@@ -11,6 +11,7 @@ import pytest
 from riverlog.records.batch import walk
 from tests.broker.raw_client import ConnectionClosedError, RawClient, one_record
 from tests.processes import ServedProcess
+from tests.waiting import looks
 
 
 def values(client: RawClient, topic: str, end: int) -> list[bytes]:
@@ -58,10 +59,11 @@ def test_further_signals_change_nothing(tmp_path: Path) -> None:
             client.create_topic("many", partitions=40)
             for index in range(40):
                 client.produce("many", one_record(), partition=index)
-        while served.process.poll() is None:
+        for _ in looks(60, every_s=0):
+            if served.process.poll() is not None:
+                break
             os.kill(served.pid, signal.SIGTERM)
             os.kill(served.pid, signal.SIGINT)
-            time.sleep(0)
         assert served.process.returncode == 0
     assert (data / ".kafka_cleanshutdown").exists()
 

@@ -16,6 +16,7 @@ from riverlog.testing import Broker
 from tests.broker.raw_client import RawClient, one_record
 from tests.broker.transaction_client import TransactionClient
 from tests.node.faulty_disk import FaultyDisk, FaultyFile
+from tests.waiting import loop_turns
 
 TOPICS = ("orders", "payments", "__transaction_state", "__consumer_offsets")
 
@@ -57,7 +58,7 @@ class LateWriter:
                     self._start + self.written, self._start + self.written + 1, None
                 )
                 self.written += 1
-            await asyncio.sleep(0)
+            await loop_turns()
 
     @property
     def end_offset(self) -> int:

@@ -10,7 +10,8 @@ from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.standing import Standing
 from tests.broker.raw_client import one_record
-from tests.coordinator.hosting import START_MS, Cluster
+from tests.coordinator.hosting import Cluster
+from tests.virtual_time import START_MS
 
 TOPIC = "orders"
 TOPIC_ID = UUID(int=7)

@@ -13,8 +13,9 @@ from riverlog.replication.partition import Partition
 from riverlog.storage.directory.data_directories import DataDirectories
 from riverlog.storage.log.closed_log import NOTHING, LogFacts
 from riverlog.testing import Broker
-from tests.coordinator.hosting import Cluster, Logs, run_virtually
+from tests.coordinator.hosting import Cluster, Logs
 from tests.replication.replicated import ME, NOW_MS, TOPIC, image_of, opened, partition_image, records
+from tests.virtual_time import run_virtually
 
 SOLE = partition_image(replicas=[ME], isr=[ME])
 

@@ -3,8 +3,9 @@
 import pytest
 
 from riverlog.replication.partition import AppendedRecords
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import ME, NOW_MS, opened, partition_image, records
+from tests.virtual_time import run_virtually
 
 
 @pytest.mark.parametrize("for_all_replicas", [False, True])

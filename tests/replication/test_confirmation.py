@@ -1,15 +1,15 @@
 """What a leader may tell from memory without its session: what its followers confirm (I17)."""
 
-import asyncio
-
 import pytest
 
 from riverlog.model.ids import LeaderEpoch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.asking import Asking
 from tests.replication.replicated import ME, SECOND, THIRD, opened, partition_image
+from tests.virtual_time import run_virtually
+from tests.waiting import loop_turns
 
 
 class GivenLease:
@@ -117,7 +117,7 @@ def test_a_wait_that_was_given_up_is_forgotten() -> None:
         answer = partition.tenure.when_confirmed()
         assert answer is not None
         answer.cancel()
-        await asyncio.sleep(0)
+        await loop_turns()
         second.ask()
         assert not third.is_awaited
 

@@ -17,7 +17,7 @@ from riverlog.replication.isr_keeper import IsrKeeper
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_gauges import ReplicaGauges
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
-from tests.coordinator.hosting import Cluster, Logs, LoopClock, run_virtually
+from tests.coordinator.hosting import Cluster, Logs
 from tests.replication.replicated import (
     ALL,
     BROKER_EPOCH,
@@ -33,6 +33,8 @@ from tests.replication.replicated import (
     partition_image,
     records,
 )
+from tests.virtual_time import LoopClock, elapse, run_virtually
+from tests.waiting import loop_turns
 
 EPOCH = 5
 RULES = IsrRules(lag_max_s=10.0)
@@ -306,14 +308,14 @@ def test_the_keeper_writes_once_at_a_time_and_tries_again() -> None:
         fetched(partition, SECOND, EPOCH, 0)
         for _ in range(3):
             fetched(partition, THIRD, EPOCH, 0)
-            await asyncio.sleep(0)
+            await loop_turns()
         assert [each.isr for each in writes] == [ALL]
         assert joining(partition) == [THIRD]
         gate.set()
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         assert len(writes) == 1, "it waits before it tries again"
         assert joining(partition) == []
-        await asyncio.sleep(1)
+        await elapse(1)
         assert [each.isr for each in writes] == [ALL, ALL]
         assert partition.in_sync.isr == ALL
         await keeper.close()

@@ -8,7 +8,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.replication.lease import Lease
 from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
 from riverlog.testing.simulated_store import SimulatedEnsemble
-from tests.coordinator.hosting import Cluster, Logs, LoopClock, run_virtually
+from tests.coordinator.hosting import Cluster, Logs
 from tests.replication.replicated import (
     BROKERS,
     ME,
@@ -21,6 +21,7 @@ from tests.replication.replicated import (
     records,
     standing,
 )
+from tests.virtual_time import LoopClock, run_virtually
 
 EPOCH = 5
 TIMEOUT_S = 9.0

@@ -18,7 +18,7 @@ from riverlog.replication.resting import Watched
 from riverlog.replication.roles import Follower, Leader, Offline
 from riverlog.replication.waiting import PendingAck
 from riverlog.storage.log.flusher import Flusher
-from tests.coordinator.hosting import HeldExecutor, Logs, VirtualLoop
+from tests.coordinator.hosting import HeldExecutor, Logs
 from tests.replication.replicated import (
     ALL,
     ME,
@@ -31,6 +31,7 @@ from tests.replication.replicated import (
     records,
     standing,
 )
+from tests.virtual_time import VirtualLoop
 
 T = TypeVar("T")
 SIZE_BYTES = len(records())

@@ -9,7 +9,7 @@ from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.replication.follower_states import FollowerFetch, FollowerState
 from riverlog.replication.partition import Partition
 from riverlog.replication.resting import Watched
-from tests.coordinator.hosting import Cluster, run_virtually
+from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import (
     BROKER_EPOCH,
     ME,
@@ -23,6 +23,7 @@ from tests.replication.replicated import (
     partition_image,
     records,
 )
+from tests.virtual_time import run_virtually
 
 EPOCH = 5
 

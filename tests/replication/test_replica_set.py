@@ -14,7 +14,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader
-from tests.coordinator.hosting import Cluster, Logs, VirtualLoop, run_virtually
+from tests.coordinator.hosting import Cluster, Logs
 from tests.replication.replicated import (
     ME,
     NOW_MS,
@@ -28,6 +28,7 @@ from tests.replication.replicated import (
     records,
 )
 from tests.replication.test_partition_model import Watching
+from tests.virtual_time import VirtualLoop, run_virtually
 
 T = TypeVar("T")
 

@@ -15,6 +15,8 @@ from typing import Any
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.waiting import looks
+
 EXECUTABLE = str(Path(sys.executable).with_name("riverlog"))
 PATIENCE_S = 240.0
 
@@ -154,11 +156,10 @@ def committed_values(bootstrap: str, topic: str) -> list[str]:
 
 
 def wait_for_values(bootstrap: str, topic: str, count: int, runner: Running) -> list[str]:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    found: list[str] = []
+    for _ in looks(PATIENCE_S, every_s=0.1):
         found = committed_values(bootstrap, topic)
         if len(found) >= count:
             return found
         runner.assert_alive()
-        assert time.monotonic() < deadline, f"{len(found)} of {count} values in {topic}"
-        time.sleep(0.1)
+    raise AssertionError(f"{len(found)} of {count} values in {topic}")

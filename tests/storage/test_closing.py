@@ -10,6 +10,7 @@ import pytest
 from riverlog.model.errors import StorageError
 from riverlog.storage.directory import closing
 from riverlog.storage.log.log import Log
+from tests.waiting import eventually
 
 
 class Saved:
@@ -49,8 +50,8 @@ def test_it_is_told_how_far_a_long_shutdown_is(
     monkeypatch.setattr(closing, "_LOGS_AT_ONCE", 1)
 
     def until_told() -> None:
-        while not any("1 of the 2 open logs of /data are saved" in each for each in caplog.messages):
-            threading.Event().wait(0.005)
+        told = "1 of the 2 open logs of /data are saved"
+        eventually(lambda: any(told in each for each in caplog.messages))
 
     with caplog.at_level("INFO"):
         save([Saved(lambda: None), Saved(until_told)], 1)

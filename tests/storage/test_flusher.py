@@ -19,7 +19,7 @@ from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.syncing import SyncTask
 from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.logs import PARTITION, ManualClock, append, batch, open_log
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 
 TOPIC_ID = UUID(int=7)
 
@@ -187,7 +187,7 @@ def test_draining_waits_for_a_sync_that_begins_as_another_ends() -> None:
         append(log, batch(b"first"))
         first = flusher.flush_to(log.sync, 1)
         draining = asyncio.ensure_future(flusher.drain())
-        await asyncio.sleep(0)
+        await loop_turns()
 
         def again(_: object) -> None:
             append(log, batch(b"second"))

@@ -14,6 +14,7 @@ from riverlog.model.metadata_store import (
     WentBackError,
 )
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
+from tests.waiting import loop_turns
 
 
 def run(scenario: Callable[[SimulatedEnsemble, SimulatedStore], Awaitable[None]]) -> None:
@@ -52,11 +53,11 @@ def test_an_expired_session_is_followed_by_a_new_one_without_its_nodes() -> None
         store.watch_session(states.append)
         await store.create("/a", ephemeral=True)
         under_way = asyncio.create_task(store.get("/a"))
-        await asyncio.sleep(0)
+        await loop_turns()
         store.expire()
         with pytest.raises(SessionLostError):
             await under_way
-        await asyncio.sleep(0)
+        await loop_turns()
         assert states == [SessionState.LOST, SessionState.CONNECTED]
         assert await store.get("/a") is None
 
@@ -79,7 +80,7 @@ def test_a_session_that_is_cut_off_for_too_long_is_given_up_before_it_hears_of_i
         assert asyncio.get_running_loop().time() >= lease
         assert states == [SessionState.SUSPENDED]
         store.resume()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert states == [SessionState.SUSPENDED, SessionState.LOST, SessionState.CONNECTED]
         assert store.lease_until_s > asyncio.get_running_loop().time()
 
@@ -109,7 +110,7 @@ def test_reads_show_an_older_state_until_a_sync_and_again_in_the_next_session() 
         await store.sync()
         assert await store.children("/a") == ["b"]
         store.expire()
-        await asyncio.sleep(0)
+        await loop_turns()
         assert await store.get("/a") is None
 
     run(scenario)
@@ -123,7 +124,7 @@ def test_a_restored_ensemble_has_the_versions_and_transactions_of_its_snapshot()
         await store.set("/a", b"x")
         await store.create("/b")
         ensemble.restore(snapshot)
-        await asyncio.sleep(0)
+        await loop_turns()
         with pytest.raises(WentBackError):
             await store.sync()
         assert await store.get("/a") == before

@@ -18,10 +18,11 @@ from riverlog.replication.following.followed import Followed, Position
 from riverlog.replication.partition import Partition
 from riverlog.storage.log.log import Log
 from riverlog.wire.messages.fetch import PartitionData
-from tests.coordinator.hosting import Cluster, HeldExecutor, Logs, run_virtually
+from tests.coordinator.hosting import Cluster, HeldExecutor, Logs
 from tests.replication.replicated import SECOND, TOPIC, TOPIC_ID, image_of, opened, partition_image
 from tests.storage.cleaning.compaction import COMPACT, clean, close_segment
 from tests.storage.logs import ManualClock, open_log, read_all, values
+from tests.virtual_time import run_virtually
 
 EPOCH = 5
 
