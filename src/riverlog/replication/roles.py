@@ -68,7 +68,7 @@ class RoleHolder:
         """Why this node does not let a consumer read what is committed: a follower does, too (KIP-392), as
         long as there is a leader that tells it what that is."""
         role = self._role
-        if isinstance(role, Follower) and role.leader is not None:
+        if isinstance(role, Leader) or (isinstance(role, Follower) and role.leader is not None):
             return _epoch_refusal(claimed_epoch, role.epoch)
         return self.refusal(claimed_epoch)
 

@@ -61,8 +61,10 @@ class Tenure:
         While its session lasts, a leader is replaced by a controller that moves leaders, and hears of that a
         moment later than its successor. Where that is too late it is not `at_once` that nobody else leads."""
         in_sync = self._led.in_sync
+        if at_once and self.is_sure():
+            return None
         has_others = any(True for _ in in_sync.followers)
-        if self.is_sure() and (at_once or not has_others):
+        if not has_others and self.is_sure():
             return None
         # An eligible leader replica need not ask for anything, so that no word of others is enough.
         if has_others and not in_sync.has_eligible:
