@@ -6,40 +6,24 @@ commit before its caller does.
 """
 
 import asyncio
-import math
-import sys
-from collections.abc import Callable, Sequence
-from typing import Final, Self, TypeVar
+from collections.abc import Sequence
+from typing import Final, Self
 
 from riverlog.metadata.layout import parent as parent_of
 from riverlog.metadata.stores.node_table import NodeTable
-from riverlog.metadata.stores.watches import Watches, topmost
+from riverlog.metadata.stores.row_store import RowStore
+from riverlog.metadata.stores.watches import topmost
 from riverlog.model.executor import Executor
-from riverlog.model.metadata_store import (
-    Create,
-    Delete,
-    Operation,
-    SessionLostError,
-    SessionState,
-    Set,
-    Versioned,
-    WatchEvent,
-    Watching,
-)
-
-T = TypeVar("T")
+from riverlog.model.metadata_store import Create, Operation, SessionState, Set
 
 FILE_NAME: Final = "riverlog-metadata.sqlite"
 
 
-class EmbeddedStore:
+class EmbeddedStore(RowStore):
     def __init__(self, table: NodeTable, thread: Executor, loop: asyncio.AbstractEventLoop) -> None:
         """Use `open`."""
+        super().__init__(table, thread, loop)
         self._table = table
-        self._thread = thread
-        self._loop = loop
-        self._watches = Watches()
-        self._state = SessionState.CONNECTED
 
     @classmethod
     async def open(cls, path: str, thread: Executor) -> Self:
@@ -49,56 +33,8 @@ class EmbeddedStore:
         loop = asyncio.get_running_loop()
         return cls(await loop.run_in_executor(thread, NodeTable, path), thread, loop)
 
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
-
-    @property
-    def lease_until_s(self) -> float:
-        """Nobody else can open the file meanwhile."""
-        return math.inf if self._state is SessionState.CONNECTED else -math.inf
-
-    @property
-    def multi_bytes_max(self) -> int:
-        return sys.maxsize
-
     async def sync(self) -> None:
         await self._call(lambda: None)
-
-    async def get(self, path: str) -> Versioned | None:
-        return await self._call(lambda: self._table.get(path))
-
-    async def children(self, path: str) -> list[str]:
-        return await self._call(lambda: self._table.children(path))
-
-    async def tree(self, path: str) -> dict[str, Versioned]:
-        return await self._call(lambda: self._table.tree(path))
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        return await self._call(lambda: self._create(path, data, ephemeral, sequential))
-
-    async def set(self, path: str, data: bytes, *, expected_version: int | None = None) -> int:
-        def work() -> int:
-            self._apply([Set(path, data, expected_version)])
-            node = self._table.get(path)
-            assert node is not None
-            return node.version
-
-        return await self._call(work)
-
-    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        await self._call(lambda: self._apply([Delete(path, expected_version)]))
-
-    async def multi(self, operations: Sequence[Operation]) -> None:
-        await self._call(lambda: self._apply(operations))
-
-    def watch(self, path: str, callback: Callable[[WatchEvent], None]) -> Watching:
-        return self._watches.add(path, callback)
-
-    def watch_session(self, callback: Callable[[SessionState], None]) -> Watching:
-        return self._watches.add_session(callback)
 
     async def close(self) -> None:
         if self._state is SessionState.LOST:
@@ -106,18 +42,6 @@ class EmbeddedStore:
         self._state = SessionState.LOST
         await self._loop.run_in_executor(self._thread, self._table.close)
         self._watches.notify_session(self._state)
-
-    async def _call(self, work: Callable[[], T]) -> T:
-        if self._state is not SessionState.CONNECTED:
-            raise SessionLostError("The metadata store has been closed.")
-        return await self._loop.run_in_executor(self._thread, work)
-
-    def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> str:
-        self._make_parents(path)
-        if sequential:
-            path = self._table.next_sequential(path)
-        self._apply([Create(path, data, ephemeral)])
-        return path
 
     def _make_parents(self, path: str) -> None:
         missing: list[Operation] = []
@@ -127,6 +51,12 @@ class EmbeddedStore:
             above = parent_of(above)
         if missing:
             self._apply(missing[::-1])
+
+    def _set(self, path: str, data: bytes, expected_version: int | None) -> int:
+        self._apply([Set(path, data, expected_version)])
+        node = self._table.get(path)
+        assert node is not None
+        return node.version
 
     def _apply(self, operations: Sequence[Operation]) -> None:
         changed = topmost(self._table.apply(operations))

@@ -9,30 +9,23 @@ and not dead, keeps its session, since nobody on this host could have been told 
 
 import asyncio
 import logging
-import math
 import os
 import sqlite3
-import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
 from riverlog.metadata.layout import parent as parent_of
+from riverlog.metadata.stores.row_store import RowStore
 from riverlog.metadata.stores.shared.tree import News, SharedTree
-from riverlog.metadata.stores.watches import Watches
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import (
     Create,
-    Delete,
     NodeExistsError,
     Operation,
-    SessionLostError,
     SessionState,
     Set,
     StoreError,
     UnreachableError,
-    Versioned,
-    WatchEvent,
-    Watching,
 )
 
 T = TypeVar("T")
@@ -41,14 +34,11 @@ _logger = logging.getLogger(__name__)
 _LOOK_AGAIN_S: Final = 1.0
 
 
-class SharedStore:
+class SharedStore(RowStore):
     def __init__(self, tree: SharedTree, thread: Executor, loop: asyncio.AbstractEventLoop) -> None:
         """Use `open`."""
+        super().__init__(tree, thread, loop)
         self._tree = tree
-        self._thread = thread
-        self._loop = loop
-        self._watches = Watches()
-        self._state = SessionState.CONNECTED
         self._ends: dict[int, int] = {}
         """By the number of each other session, what becomes readable when it ends."""
         self._is_look_due = False
@@ -67,50 +57,9 @@ class SharedStore:
         await loop.run_in_executor(thread, store._look)
         return store
 
-    @property
-    def session_state(self) -> SessionState:
-        return self._state
-
-    @property
-    def lease_until_s(self) -> float:
-        return math.inf if self._state is SessionState.CONNECTED else -math.inf
-
-    @property
-    def multi_bytes_max(self) -> int:
-        return sys.maxsize
-
     async def sync(self) -> None:
         """Reads show everything anyway; watchers have heard of it as well when this returns."""
         await self._call(self._look)
-
-    async def get(self, path: str) -> Versioned | None:
-        return await self._call(lambda: self._tree.rows.get(path))
-
-    async def children(self, path: str) -> list[str]:
-        return await self._call(lambda: self._tree.rows.children(path))
-
-    async def tree(self, path: str) -> dict[str, Versioned]:
-        return await self._call(lambda: self._tree.tree(path))
-
-    async def create(
-        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        return await self._call(lambda: self._create(path, data, ephemeral, sequential))
-
-    async def set(self, path: str, data: bytes, *, expected_version: int | None = None) -> int:
-        return await self._call(lambda: self._set(path, data, expected_version))
-
-    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        await self._call(lambda: self._apply([Delete(path, expected_version)]))
-
-    async def multi(self, operations: Sequence[Operation]) -> None:
-        await self._call(lambda: self._apply(operations))
-
-    def watch(self, path: str, callback: Callable[[WatchEvent], None]) -> Watching:
-        return self._watches.add(path, callback)
-
-    def watch_session(self, callback: Callable[[SessionState], None]) -> Watching:
-        return self._watches.add_session(callback)
 
     async def close(self) -> None:
         if self._state is SessionState.LOST:
@@ -133,26 +82,17 @@ class SharedStore:
             os.close(self._ends.popitem()[1])
 
     async def _call(self, work: Callable[[], T]) -> T:
-        if self._state is not SessionState.CONNECTED:
-            raise SessionLostError("The metadata store has been closed.")
         try:
-            return await self._loop.run_in_executor(self._thread, work)
+            return await super()._call(work)
         except (sqlite3.Error, OSError) as error:
             raise UnreachableError(f"The shared metadata cannot be read: {error}.") from error
-
-    def _create(self, path: str, data: bytes, ephemeral: bool, sequential: bool) -> str:
-        self._make_parents(path)
-        if sequential:
-            path = self._tree.next_sequential(path)
-        self._apply([Create(path, data, ephemeral)])
-        return path
 
     def _make_parents(self, path: str) -> None:
         """Another session may be making them at the same time."""
         above = parent_of(path)
-        while above and self._tree.rows.get(above) is None:
+        while above and self._tree.get(above) is None:
             missing: list[Operation] = []
-            while above and self._tree.rows.get(above) is None:
+            while above and self._tree.get(above) is None:
                 missing.append(Create(above))
                 above = parent_of(above)
             try:

@@ -92,7 +92,7 @@ class SharedTree:
                     "INSERT INTO session (host, name) VALUES (?, ?)", (host_id(), host_name())
                 ).lastrowid
                 assert number is not None
-                self.rows = NodeRows(self._db, number)
+                self._rows = NodeRows(self._db, number)
                 self._seen = self._last_transaction()
                 self.own = session_files.begin(self._sessions, number)
                 undone.callback(self.own.release)
@@ -125,23 +125,29 @@ class SharedTree:
     def apply(self, operations: Sequence[Operation], *, version_of: str | None = None) -> int | None:
         """Carry out all or nothing. Returns the version of a node afterwards, before anybody else comes."""
         with self._writing() as transaction:
-            changed = self.rows.change(operations, transaction)
+            changed = self._rows.change(operations, transaction)
             if changed:
                 self._note(transaction, topmost(changed))
-            node = None if version_of is None else self.rows.get(version_of)
+            node = None if version_of is None else self._rows.get(version_of)
         if changed:
             with suppress(OSError):  # What was written stands; the next look rings again.
                 self._ring()
         return None if node is None else node.version
 
+    def get(self, path: str) -> Versioned | None:
+        return self._rows.get(path)
+
+    def children(self, path: str) -> list[str]:
+        return self._rows.children(path)
+
     def tree(self, path: str) -> dict[str, Versioned]:
         """As it was at one moment, whatever others write meanwhile."""
         with self._transaction("DEFERRED"):
-            return self.rows.tree(path)
+            return self._rows.tree(path)
 
     def next_sequential(self, path: str) -> str:
         with self._writing():
-            return self.rows.next_sequential(path)
+            return self._rows.next_sequential(path)
 
     def look(self) -> News:
         """What has changed since the last look, oldest first, and who is there."""
