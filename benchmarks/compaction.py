@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from benchmarks.figures import Figure
 from riverlog.model.config.slices import CleanupPolicy, LogConfig
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.records.batch import walk
 from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
@@ -75,7 +75,7 @@ def _filled(directory: str, codec: Codec) -> Log:
         records = [(now_ms, b"key-%d" % (each % KEYS), _value(), ()) for each in keys]
         view = memoryview(bytearray(build_batch(records, codec=codec)))
         accepted = Accepted(view, tuple(walk(view)), RECORDS_PER_BATCH, now_ms)
-        assert isinstance(log.append(accepted, leader_epoch=0), Appended)
+        assert isinstance(log.append(accepted, leader_epoch=LeaderEpoch(0)), Appended)
     log.sync.roll()
     log.sync.flush()
     log.state.set_high_watermark(log.log_end_offset)

@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from benchmarks.figures import Aim, Figure
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.records.builder import build_batch
 from riverlog.records.validate import Accepted, BatchRules, validate
 from riverlog.storage.directory.log_directory import LogDirectory
@@ -70,7 +70,7 @@ def _append(directory: str) -> list[Figure]:
         for _ in range(rounds):
             accepted = validate(data, _RULES, _WallClock().wall_ms())
             assert isinstance(accepted, Accepted)
-            log.append(accepted, leader_epoch=0)
+            log.append(accepted, leader_epoch=LeaderEpoch(0))
             data[:8] = bytes(8)  # The next round is a client's batch again.
 
     def bare(descriptor: int) -> None:
@@ -115,7 +115,7 @@ def _small(directory: str) -> list[Figure]:
     accepted = validate(_batch(100), _RULES, _WallClock().wall_ms())
     assert isinstance(accepted, Accepted)
     log = _open(directory, "small")
-    append_s = _cpu_seconds(lambda: _repeat(lambda: log.append(accepted, leader_epoch=0)))
+    append_s = _cpu_seconds(lambda: _repeat(lambda: log.append(accepted, leader_epoch=LeaderEpoch(0))))
     end = log.log_end_offset
     read_s = _cpu_seconds(lambda: _repeat(lambda: log.read(end - 1, max_bytes=1000, end_offset=end)))
     log.close(clean=False)

@@ -37,7 +37,7 @@ from tests.replication.replicated import (
 )
 from tests.virtual_time import elapse, run_virtually
 
-EPOCH = 5
+EPOCH = LeaderEpoch(5)
 NONE = ErrorCode.NONE
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 RACKS: Mapping[NodeId, str] = {ME: "here", SECOND: "there", THIRD: "there"}
@@ -111,11 +111,11 @@ class Scene:
             data[12:16] = EPOCH.to_bytes(4, "big")
             accepted, bad = check_batches(data, end_offset=end, leader_epoch=EPOCH)
             assert accepted is not None, bad
-            stored = follower_log.append_replicated(self.partition, accepted, LeaderEpoch(EPOCH))
+            stored = follower_log.append_replicated(self.partition, accepted, EPOCH)
             assert isinstance(stored, AppendedRecords)
 
     def commit(self, watermark: int) -> None:
-        follower_log.follow_watermark(self.partition, watermark, LeaderEpoch(EPOCH))
+        follower_log.follow_watermark(self.partition, watermark, EPOCH)
 
     def stored(self, offset: int, end_offset: int) -> bytes:
         found = self.partition.log.read(offset, max_bytes=2**20, end_offset=end_offset)
@@ -343,7 +343,7 @@ def test_a_wait_at_a_follower_ends_when_its_watermark_moves(begins: str) -> None
             case "truncated":
                 scene.show(FOLLOWING)
                 scene.copy(b"a", b"b", b"c")
-                assert follower_log.truncate(scene.partition, 2, LeaderEpoch(EPOCH))
+                assert follower_log.truncate(scene.partition, 2, EPOCH)
             case "under another epoch":
                 scene.show(partition_image(leader=SECOND, epoch=EPOCH - 1))
                 scene.show(FOLLOWING)

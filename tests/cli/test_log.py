@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.builder import build_batch
 from riverlog.records.compression import Codec
 from riverlog.testing import Broker
@@ -32,7 +33,7 @@ def segment(tmp_path: Path) -> Path:
                     (BASE_MS + offset + 1, None, None, ()),
                 ],
                 base_offset=offset,
-                leader_epoch=3,
+                leader_epoch=LeaderEpoch(3),
                 codec=Codec.LZ4 if offset == 2 else Codec.NONE,
             )
             for offset in (0, 2, 4)

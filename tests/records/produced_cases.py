@@ -7,6 +7,7 @@ refuse on purpose what Kafka takes (docs/adr/0004-validate-batches-whole.md says
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import cramjam
 
@@ -65,7 +66,7 @@ def batch(now_ms: int, codec: Codec = Codec.NONE, records: list[NewRecord] | Non
     return bytearray(build_batch(records, codec=codec))
 
 
-def edited(data: bytearray | bytes, **fields: int) -> bytes:
+def edited(data: bytearray | bytes, **fields: Any) -> bytes:
     """Header fields changed and the CRC made right again."""
     changed = bytearray(data)
     fields.setdefault("size_bytes", len(changed))

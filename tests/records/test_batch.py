@@ -2,6 +2,7 @@
 
 import pytest
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import (
     HEADER_BYTES,
     CorruptBatch,
@@ -22,7 +23,7 @@ def test_a_header_says_what_the_batch_was_built_with() -> None:
     data = build_batch(
         RECORDS,
         base_offset=40,
-        leader_epoch=3,
+        leader_epoch=LeaderEpoch(3),
         codec=Codec.ZSTD,
         producer_id=7,
         producer_epoch=2,
@@ -93,7 +94,7 @@ def test_walking_onto_something_else_is_corruption(spoil: dict[str, int]) -> Non
 def test_assigning_an_offset_leaves_the_crc_right() -> None:
     data = bytearray(b"--" + build_batch(RECORDS))
     crc = read_header(data, 2).crc
-    patch(data, 2, base_offset=1 << 40, leader_epoch=9)
+    patch(data, 2, base_offset=1 << 40, leader_epoch=LeaderEpoch(9))
     header = read_header(data, 2)
     assert (header.base_offset, header.leader_epoch, header.crc) == (1 << 40, 9, crc)
     assert crc_is_valid(data, 2, header)

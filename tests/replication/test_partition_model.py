@@ -229,7 +229,7 @@ class PartitionModel(RuleBasedStateMachine):
         self.take_over()
         self.commit()
         assert self.consumer.disturbed == disturbed + 1
-        assert self.partition.log.end_offset_for_epoch(self.epoch) == (self.epoch, self.end)
+        assert self.partition.log.end_offset_for_epoch(LeaderEpoch(self.epoch)) == (self.epoch, self.end)
 
     @rule(data=st.data())
     def follow(self, data: st.DataObject) -> None:

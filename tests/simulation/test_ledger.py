@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import patch, read_header
 from riverlog.records.builder import build_batch
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -18,7 +19,7 @@ def _disk_with_two_batches_of_three() -> SimulatedDisk:
     position = 0
     for base_offset in (0, 3):
         data = bytearray(build_batch([(0, None, b"%d" % number, ()) for number in range(3)]))
-        patch(data, 0, base_offset=base_offset, leader_epoch=0)
+        patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(0))
         file.pwrite(bytes(data), position)
         position += len(data)
     file.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import Disk
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.records.batch import walk
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.records.compression import Codec
@@ -106,7 +106,7 @@ def open_log(
 def append(
     log: Log, accepted: Accepted, *, leader_epoch: int = 0, origin: AppendOrigin = AppendOrigin.CLIENT
 ) -> Appended:
-    outcome = log.append(accepted, leader_epoch=leader_epoch, origin=origin)
+    outcome = log.append(accepted, leader_epoch=LeaderEpoch(leader_epoch), origin=origin)
     assert isinstance(outcome, Appended), outcome
     return outcome
 

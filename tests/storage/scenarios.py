@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import CorruptLogError, FormatError, StorageError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.log.appends import AppendOrigin, Duplicate
 from riverlog.storage.log.log import Log
@@ -278,7 +278,9 @@ def retry_faults(*, restart: bool) -> list[str]:
         log = open_log(disk, clean=True, recovery_point=8)
     faults = []
     for value, sequence in sent[-5:]:
-        outcome = log.append(batch(value, producer_id=9, epoch=0, sequence=sequence), leader_epoch=0)
+        outcome = log.append(
+            batch(value, producer_id=9, epoch=0, sequence=sequence), leader_epoch=LeaderEpoch(0)
+        )
         match outcome:
             case Duplicate(first_offset=offset) if offset == first[sequence]:
                 continue

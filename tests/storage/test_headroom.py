@@ -9,6 +9,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import patch
 from riverlog.storage.log.appends import Appended, AppendOrigin
 from riverlog.storage.log.log import Log
@@ -88,10 +89,10 @@ class Life:
         if not producer and self.random.random() < 0.8:
             [(_, header)] = accepted.batches
             first_offset = self.log.appending.append_within_headroom(
-                accepted.data, header.last_offset_delta, header.max_timestamp_ms, self.epoch
+                accepted.data, header.last_offset_delta, header.max_timestamp_ms, LeaderEpoch(self.epoch)
             )
         if first_offset is None:
-            appended = self.log.append(accepted, leader_epoch=self.epoch, origin=origin)
+            appended = self.log.append(accepted, leader_epoch=LeaderEpoch(self.epoch), origin=origin)
             first_offset = appended.first_offset if isinstance(appended, Appended) else None
         self.seen.append(first_offset)
 
@@ -101,7 +102,9 @@ class Life:
         self.sequence += self.log.log_end_offset - before
 
     def append_by_coordinator(self) -> None:
-        self.log.append(batch(b"first", b"second"), leader_epoch=self.epoch, origin=AppendOrigin.COORDINATOR)
+        self.log.append(
+            batch(b"first", b"second"), leader_epoch=LeaderEpoch(self.epoch), origin=AppendOrigin.COORDINATOR
+        )
 
     def append_replicated(self) -> None:
         """Batches of another leader, with its offsets and epochs; compaction there has left holes."""
@@ -112,10 +115,12 @@ class Life:
             self.epoch += self.random.choice([0, 0, 1])
             one = batch(b"first", self.random.randbytes(60), timestamp_ms=self.at_ms).data
             next_offset += self.random.choice([0, 0, 0, 7])
-            patch(one, 0, base_offset=next_offset, leader_epoch=self.epoch)
+            patch(one, 0, base_offset=next_offset, leader_epoch=LeaderEpoch(self.epoch))
             next_offset += 2
             data += one
-        appended = self.log.append(accept(bytes(data)), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
+        appended = self.log.append(
+            accept(bytes(data)), leader_epoch=LeaderEpoch(-1), origin=AppendOrigin.REPLICATION
+        )
         assert isinstance(appended, Appended)
         assert appended.last_offset == next_offset - 1 == self.log.log_end_offset - 1
         self.seen.append(appended)

@@ -4,6 +4,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import read_header, walk
 from riverlog.records.compression import Codec
 from riverlog.storage.log.appends import AppendOrigin, OffsetOutOfRange, Refused
@@ -133,7 +134,7 @@ def test_a_segment_rolls_when_a_relative_offset_would_overflow() -> None:
     header = header._replace(base_offset=2**31 + 5)
     log.append(
         type(far)(far.data, ((position, header),), 1, START_MS),
-        leader_epoch=0,
+        leader_epoch=LeaderEpoch(0),
         origin=AppendOrigin.REPLICATION,
     )
     assert [segment.base_offset for segment in log.segments] == [0, 2**31 + 5]
@@ -141,7 +142,7 @@ def test_a_segment_rolls_when_a_relative_offset_would_overflow() -> None:
 
 def test_a_batch_larger_than_a_segment_is_refused() -> None:
     log = open_log(SimulatedDisk(), config=SMALL)
-    outcome = log.append(batch(b"x" * 2000), leader_epoch=0)
+    outcome = log.append(batch(b"x" * 2000), leader_epoch=LeaderEpoch(0))
     assert isinstance(outcome, Refused)
     assert outcome.error is ErrorCode.RECORD_LIST_TOO_LARGE
 
@@ -154,7 +155,7 @@ def test_replicated_batches_keep_their_offsets_and_epochs() -> None:
     append(follower, accept(data), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
     assert values(follower) == values(leader)
     assert follower.state.epochs.entries == leader.state.epochs.entries == ((1, 0), (4, 1))
-    again = follower.append(accept(data), leader_epoch=-1, origin=AppendOrigin.REPLICATION)
+    again = follower.append(accept(data), leader_epoch=LeaderEpoch(-1), origin=AppendOrigin.REPLICATION)
     assert isinstance(again, Refused)
 
 
@@ -191,14 +192,14 @@ def test_max_timestamp_is_the_first_record_that_has_it() -> None:
 
 def test_end_offset_for_epoch_follows_the_epochs_that_wrote() -> None:
     log = open_log(SimulatedDisk())
-    assert log.end_offset_for_epoch(0) is None
+    assert log.end_offset_for_epoch(LeaderEpoch(0)) is None
     append(log, batch(b"a"), leader_epoch=2)
     append(log, batch(b"b"), leader_epoch=5)
-    assert log.end_offset_for_epoch(2) == (2, 1)
-    assert log.end_offset_for_epoch(3) == (2, 1)
-    assert log.end_offset_for_epoch(5) == (5, 2)
-    assert log.end_offset_for_epoch(6) is None
-    assert log.end_offset_for_epoch(1) == (1, 0)
+    assert log.end_offset_for_epoch(LeaderEpoch(2)) == (2, 1)
+    assert log.end_offset_for_epoch(LeaderEpoch(3)) == (2, 1)
+    assert log.end_offset_for_epoch(LeaderEpoch(5)) == (5, 2)
+    assert log.end_offset_for_epoch(LeaderEpoch(6)) is None
+    assert log.end_offset_for_epoch(LeaderEpoch(1)) == (1, 0)
     assert log.leader_epoch_for(0) == 2
 
 
@@ -253,11 +254,11 @@ def test_an_epoch_that_began_at_the_end_goes_with_a_truncation_to_it() -> None:
     """A leader that wrote nothing in its epoch must not disagree with the next one for ever (KAFKA-10706)."""
     log = open_log(SimulatedDisk())
     append(log, batch(b"a"), leader_epoch=1)
-    log.state.assign_leader_epoch(3)
+    log.state.assign_leader_epoch(LeaderEpoch(3))
     assert list(log.state.epochs.entries) == [(1, 0), (3, 1)]
     log.cutting.truncate_to(1)
     assert list(log.state.epochs.entries) == [(1, 0)]
-    log.state.assign_leader_epoch(3)
+    log.state.assign_leader_epoch(LeaderEpoch(3))
     log.cutting.truncate_to(5)
     assert (list(log.state.epochs.entries), log.log_end_offset) == ([(1, 0)], 1)
     append(log, batch(b"b"), leader_epoch=2)
@@ -290,7 +291,7 @@ def test_of_replicated_batches_that_do_not_follow_one_another_none_is_written() 
         slice_bytes(leader.read(offset, max_bytes=1, end_offset=offset + 1)) for offset in range(2)
     )
     outcome = follower.append(
-        accept(first + second + first), leader_epoch=-1, origin=AppendOrigin.REPLICATION
+        accept(first + second + first), leader_epoch=LeaderEpoch(-1), origin=AppendOrigin.REPLICATION
     )
     assert isinstance(outcome, Refused)
     assert follower.log_end_offset == 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import walk
 from riverlog.records.compression import Codec
 from riverlog.storage.log.appends import OffsetOutOfRange
@@ -162,7 +163,7 @@ class LogModel(RuleBasedStateMachine):
         visible = [record for record in self.sent if record.offset >= self.start]
         if epoch in {record.leader_epoch for record in visible}:
             later = [record.offset for record in visible if record.leader_epoch > epoch]
-            assert self.log.end_offset_for_epoch(epoch) == (epoch, min(later, default=self.end))
+            assert self.log.end_offset_for_epoch(LeaderEpoch(epoch)) == (epoch, min(later, default=self.end))
 
     @invariant()
     def holds_what_was_sent(self) -> None:

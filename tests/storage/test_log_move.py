@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.model.config.slices import CleanupPolicy, LogConfig
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.log_move import LogMove, settle_moves
 from riverlog.storage.log.appends import Duplicate
@@ -149,12 +149,12 @@ def with_records(node: Node, number: int = 20) -> Log:
 def test_the_moved_log_is_the_same_to_producers_and_readers() -> None:
     node = Node(SimulatedDisk())
     log = with_records(node)
-    log.state.assign_leader_epoch(3)
+    log.state.assign_leader_epoch(LeaderEpoch(3))
     log.cutting.delete_records(7)
     before = values(log), log.state.epochs.entries, dump_producers(log.producers), log.high_watermark
     moved = finish(node.move())
     moved.state.assign_leader_epoch(
-        3
+        LeaderEpoch(3)
     )  # As whoever leads does with a log that it opens: no record shows it yet.
     assert moved.directory == "/b/orders-0"
     assert (
@@ -164,7 +164,7 @@ def test_the_moved_log_is_the_same_to_producers_and_readers() -> None:
         moved.high_watermark,
     ) == before
     assert moved.log_start_offset == 7
-    again = moved.append(batch(b"19" * 20, producer_id=5, epoch=0, sequence=19), leader_epoch=3)
+    again = moved.append(batch(b"19" * 20, producer_id=5, epoch=0, sequence=19), leader_epoch=LeaderEpoch(3))
     assert isinstance(again, Duplicate)
     assert PARTITION not in node.first
     assert PARTITION in node.second
@@ -180,7 +180,8 @@ def test_producers_whose_records_are_gone_are_still_known_after_a_move_and_a_res
     log = Node(disk).log()
     assert (log.log_start_offset, log.log_end_offset) == (20, 20)
     assert isinstance(
-        log.append(batch(b"19" * 20, producer_id=5, epoch=0, sequence=19), leader_epoch=0), Duplicate
+        log.append(batch(b"19" * 20, producer_id=5, epoch=0, sequence=19), leader_epoch=LeaderEpoch(0)),
+        Duplicate,
     )
 
 

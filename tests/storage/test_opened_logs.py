@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.opened_logs import read_opened
 from riverlog.storage.files import names
@@ -200,7 +200,7 @@ def test_of_a_log_without_a_record_only_its_place_is_saved() -> None:
         for partition in PARTITIONS:
             directory.create(partition, TOPIC_ID)
             log = log_of(directory, partition)
-            log.state.assign_leader_epoch(3)
+            log.state.assign_leader_epoch(LeaderEpoch(3))
             log.state.commit_all()
         append(log_of(directory, PARTITIONS[1]), batch(b"first"), leader_epoch=3)
         directory.close()
@@ -216,7 +216,7 @@ def test_of_a_log_without_a_record_only_its_place_is_saved() -> None:
             log = log_of(directory, partition)
             assert log.topic_id == TOPIC_ID
             assert len(values(log)) == (partition is PARTITIONS[1])
-            log.state.assign_leader_epoch(7)
+            log.state.assign_leader_epoch(LeaderEpoch(7))
             append(log, batch(b"more"), leader_epoch=7)
         directory.close()
         disk.crash(seed)

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.log.appends import Appended, AppendOrigin, Duplicate, Refused
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -71,7 +72,7 @@ class ProducerModel(RuleBasedStateMachine):
             sequence=sequence,
             transactional=transactional,
         )
-        outcome = self.log.append(accepted, leader_epoch=0)
+        outcome = self.log.append(accepted, leader_epoch=LeaderEpoch(0))
         self._compare(producer_id, epoch, sequence, count, transactional, outcome)
 
     def _compare(

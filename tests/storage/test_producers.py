@@ -4,6 +4,7 @@ import pytest
 
 from riverlog.model.config.slices import DAY_MS, LogConfig
 from riverlog.model.errors import CorruptLogError, ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.log.appends import Appended, AppendOrigin, Duplicate, Refused
 from riverlog.storage.log.log import Log
 from riverlog.storage.producers.snapshot import decode_snapshot, encode_snapshot
@@ -44,7 +45,7 @@ ANSWERS_OF_KAFKA = [
 
 def send(log: Log, producer_id: int, epoch: int, sequence: int, count: int) -> tuple[ErrorCode, int, bool]:
     accepted = batch(*[b"v"] * count, producer_id=producer_id, epoch=epoch, sequence=sequence)
-    match log.append(accepted, leader_epoch=0):
+    match log.append(accepted, leader_epoch=LeaderEpoch(0)):
         case Appended(first_offset=offset):
             return NONE, offset, False
         case Duplicate(first_offset=offset):
@@ -67,7 +68,8 @@ def test_a_duplicate_answers_with_the_time_of_the_batch_as_kafka_does() -> None:
     log = open_log(SimulatedDisk())
     append(log, batch(b"a", timestamp_ms=START_MS + 5, producer_id=1, epoch=0, sequence=0))
     again = log.append(
-        batch(b"a", timestamp_ms=START_MS + 5, producer_id=1, epoch=0, sequence=0), leader_epoch=0
+        batch(b"a", timestamp_ms=START_MS + 5, producer_id=1, epoch=0, sequence=0),
+        leader_epoch=LeaderEpoch(0),
     )
     assert again == Duplicate(0, 0, START_MS + 5)
 
@@ -116,7 +118,7 @@ def test_a_replica_that_gets_a_whole_transaction_at_once_knows_that_it_was_abort
 def test_a_batch_outside_the_open_transaction_is_refused() -> None:
     log = open_log(SimulatedDisk())
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
-    outcome = log.append(batch(b"b", producer_id=1, epoch=0, sequence=1), leader_epoch=0)
+    outcome = log.append(batch(b"b", producer_id=1, epoch=0, sequence=1), leader_epoch=LeaderEpoch(0))
     assert isinstance(outcome, Refused)
     assert outcome.error is ErrorCode.INVALID_TXN_STATE
 
@@ -126,7 +128,9 @@ def test_a_marker_of_an_older_coordinator_is_refused() -> None:
     append(log, batch(b"a", producer_id=1, epoch=0, sequence=0, transactional=True))
     append(log, marker(1, commit=True, coordinator_epoch=5), origin=AppendOrigin.COORDINATOR)
     outcome = log.append(
-        marker(1, commit=True, coordinator_epoch=4), leader_epoch=0, origin=AppendOrigin.COORDINATOR
+        marker(1, commit=True, coordinator_epoch=4),
+        leader_epoch=LeaderEpoch(0),
+        origin=AppendOrigin.COORDINATOR,
     )
     assert isinstance(outcome, Refused)
     assert outcome.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED

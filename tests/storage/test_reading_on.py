@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.disk.damage import DamageReports
 from riverlog.storage.disk.open_files import Files, OpenFiles
 from riverlog.storage.files.index_files import OffsetIndex
@@ -25,7 +26,7 @@ def read_afresh(log: Log, offset: int, max_bytes: int, end_offset: int, one: boo
 
 def fill(log: Log, sizes: list[int]) -> None:
     for size in sizes:
-        log.append(batch(*[b"v" * 5] * (1 + size % 3), b"v" * size), leader_epoch=0)
+        log.append(batch(*[b"v" * 5] * (1 + size % 3), b"v" * size), leader_epoch=LeaderEpoch(0))
 
 
 def test_what_was_cut_off_and_written_anew_is_read_anew() -> None:

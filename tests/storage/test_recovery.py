@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from riverlog.model.config.slices import CleanupPolicy, LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import patch
 from riverlog.storage.files import names
 from riverlog.storage.inspect import Finding, dump_batches, verify
@@ -98,8 +99,8 @@ def test_a_gap_that_the_next_batch_vouches_for_is_kept() -> None:
     log = open_log(disk)
     for base_offset in (0, 5):
         data = bytearray(bytes(batch(b"a").data) + bytes(batch(b"b").data))
-        patch(data, 0, base_offset=base_offset, leader_epoch=0)
-        patch(data, len(data) // 2, base_offset=base_offset + 1, leader_epoch=0)
+        patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(0))
+        patch(data, len(data) // 2, base_offset=base_offset + 1, leader_epoch=LeaderEpoch(0))
         append(log, accept(bytes(data)), origin=AppendOrigin.REPLICATION)
     disk.kill()
     assert [offset for offset, _ in values(open_log(disk))] == [0, 1, 5, 6]

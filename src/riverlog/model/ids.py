@@ -4,6 +4,8 @@ from typing import Final, NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
+"""An offset beside it is an `int`: it is computed at every step, and a type of its own would have to be put
+on again by a call each time. One of the two that has one is enough for a checker to find them exchanged."""
 ProducerId = NewType("ProducerId", int)
 PRODUCER_IDS_PER_MS: Final = 1000
 """More than are ever given out: those that begin at the time in milliseconds, times this, are above all that

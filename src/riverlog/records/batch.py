@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.named_tuples import maker_of
 from riverlog.records.checksum import crc32c
 from riverlog.records.compression import Codec
@@ -26,7 +27,7 @@ DELETE_HORIZON_FLAG = 0x40
 ORDINARY_ATTRIBUTES = frozenset(codec | flag for codec in CODECS for flag in (0, TRANSACTIONAL_FLAG))
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-HeaderFields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+HeaderFields = tuple[int, int, LeaderEpoch, int, int, int, int, int, int, int, int, int, int]
 """The fields of a header as they stand: those of `BatchHeader`, but the length instead of the whole size."""
 unpack_header: Callable[..., HeaderFields] = _HEADER.unpack_from
 _BASE_OFFSET_AND_LENGTH = struct.Struct(">qi")
@@ -55,7 +56,7 @@ class BatchHeader(NamedTuple):
 
     base_offset: int
     size_bytes: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     magic: int
     crc: int
     attributes: int
@@ -161,13 +162,15 @@ def claimed_size(buffer: ReadableBuffer, position: int = 0) -> int:
     return int(length) + LOG_OVERHEAD_BYTES
 
 
-def patch(buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int) -> None:
+def patch(
+    buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: LeaderEpoch
+) -> None:
     """Assign offset and leader epoch in place. The CRC covers neither."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_AT, leader_epoch)
 
 
-def patch_only(batch: memoryview, base_offset: int, leader_epoch: int) -> None:
+def patch_only(batch: memoryview, base_offset: int, leader_epoch: LeaderEpoch) -> None:
     """The same for a buffer that holds one batch and nothing else, in one step."""
     _put_beginning(batch, 0, base_offset, len(batch) - LOG_OVERHEAD_BYTES, leader_epoch)
 

@@ -8,8 +8,10 @@ records back, with consecutive offsets.
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Final
 
 from riverlog.model.disk import ReadableBuffer
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records import aiokafka_codec
 from riverlog.records.batch import (
     CODEC_MASK,
@@ -24,6 +26,7 @@ from riverlog.records.batch import (
 from riverlog.records.compression import Codec, compress
 from riverlog.records.record_area import Record, encode_record
 
+_NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
 NewRecord = tuple[int, ReadableBuffer | None, ReadableBuffer | None, Iterable[tuple[str, bytes | None]]]
 
 
@@ -38,7 +41,7 @@ def build_batch(
     records: Iterable[NewRecord],
     *,
     base_offset: int = 0,
-    leader_epoch: int = -1,
+    leader_epoch: LeaderEpoch = _NO_LEADER_EPOCH,
     codec: Codec = Codec.NONE,
     level: int | None = None,
     producer_id: int = -1,
@@ -96,7 +99,7 @@ def build_control_batch(
     producer_epoch: int,
     coordinator_epoch: int,
     base_offset: int = 0,
-    leader_epoch: int = -1,
+    leader_epoch: LeaderEpoch = _NO_LEADER_EPOCH,
 ) -> bytes:
     """The marker that ends a transaction in a partition."""
     key = struct.pack(">hh", 0, control)

@@ -1,5 +1,6 @@
 """Which batches of a leader's answer a follower stores."""
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import patch
 from riverlog.records.builder import build_batch
 from riverlog.replication.following.batches import CheckedBatches, check_batches
@@ -7,12 +8,14 @@ from riverlog.replication.following.batches import CheckedBatches, check_batches
 
 def batch(base_offset: int, *values: bytes, epoch: int = 3) -> bytes:
     data = bytearray(build_batch([(1, None, value, ()) for value in values]))
-    patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
+    patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(epoch))
     return bytes(data)
 
 
 def check(data: bytes, *, end_offset: int = 10, leader_epoch: int = 3) -> CheckedBatches:
-    return check_batches(memoryview(bytearray(data)), end_offset=end_offset, leader_epoch=leader_epoch)
+    return check_batches(
+        memoryview(bytearray(data)), end_offset=end_offset, leader_epoch=LeaderEpoch(leader_epoch)
+    )
 
 
 def offsets(checked: CheckedBatches) -> list[int]:

@@ -24,7 +24,7 @@ from tests.storage.cleaning.compaction import COMPACT, clean, close_segment
 from tests.storage.logs import ManualClock, open_log, read_all, values
 from tests.virtual_time import run_virtually
 
-EPOCH = 5
+EPOCH = LeaderEpoch(5)
 
 
 class Following:
@@ -38,7 +38,7 @@ class Following:
         self.metrics = InMemoryMetrics()
         metrics: Metrics = self.metrics
         self.copies = Copies(self.cluster.replicas, metrics)
-        self.followed = Followed(TOPIC, TOPIC_ID, 0, LeaderEpoch(EPOCH))
+        self.followed = Followed(TOPIC, TOPIC_ID, 0, EPOCH)
         self.look()
 
     @property
@@ -79,13 +79,13 @@ def batch(base_offset: int, *values: bytes, epoch: int = EPOCH, **producer: int)
             transactional="producer_id" in producer,
         )
     )
-    patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
+    patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(epoch))
     return bytes(data)
 
 
 def keyed(base_offset: int, value: bytes, *, epoch: int) -> bytes:
     data = bytearray(build_batch([(1, b"key", value, ())]))
-    patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
+    patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(epoch))
     return bytes(data)
 
 
@@ -95,7 +95,7 @@ def abort(base_offset: int, producer_id: int, epoch: int = EPOCH) -> bytes:
             ControlType.ABORT, timestamp_ms=1, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
         )
     )
-    patch(data, 0, base_offset=base_offset, leader_epoch=epoch)
+    patch(data, 0, base_offset=base_offset, leader_epoch=LeaderEpoch(epoch))
     return bytes(data)
 
 
@@ -175,11 +175,11 @@ def test_truncation_at_the_end_takes_an_epoch_without_records_back() -> None:
     async def run() -> None:
         following = Following()
         following.store(batch(0, b"a", b"b", epoch=3))
-        following.log.state.assign_leader_epoch(4)  # It led, and nothing was written.
+        following.log.state.assign_leader_epoch(LeaderEpoch(4))  # It led, and nothing was written.
         following.look()
-        assert following.copies.truncate(following.followed, 3, 2) is Outcome.TRUNCATED
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 2) is Outcome.TRUNCATED
         following.look()
-        assert following.followed.position == Position(2, 3, 0)
+        assert following.followed.position == Position(2, LeaderEpoch(3), 0)
 
     run_virtually(run)
 
@@ -214,12 +214,12 @@ def test_committed_records_are_kept_unless_an_unclean_election_is_on_record() ->
         following = Following()
         following.store(batch(0, b"a", b"b", epoch=3), batch(2, b"c", epoch=4), watermark=3)
         following.followed.agreed_epoch = None
-        assert following.copies.truncate(following.followed, 3, 1) is Outcome.OUT
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.OUT
         following.followed.unclean_epoch = LeaderEpoch(4)
-        assert following.copies.truncate(following.followed, 3, 1) is Outcome.OUT
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.OUT
         assert following.log.log_end_offset == 3
         following.followed.unclean_epoch = LeaderEpoch(5)
-        assert following.copies.truncate(following.followed, 3, 0) is Outcome.TRUNCATED
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 0) is Outcome.TRUNCATED
         assert (following.log.log_end_offset, following.log.high_watermark) == (0, 0)
         assert following.metrics.value("riverlog_truncated_records_total") == 3
         assert following.metrics.value("riverlog_truncated_below_hw_total") == 3
@@ -238,9 +238,10 @@ def test_what_compaction_took_out_for_records_that_go_is_copied_again() -> None:
         clean(log, ManualClock())
         assert [record.value for record in read_all(log)] == [b"second"]
         following.followed.agreed_epoch = None
-        assert following.copies.truncate(following.followed, 3, 1) is Outcome.OUT  # It may be in sync.
+        # It may be in sync.
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.OUT
         following.followed.unclean_epoch = LeaderEpoch(5)
-        assert following.copies.truncate(following.followed, 3, 1) is Outcome.TRUNCATED
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.TRUNCATED
         assert await following.settled() == Position(0, None, 0)
         assert following.metrics.value("riverlog_truncated_below_hw_total") == 2
         following.store(keyed(0, b"first", epoch=3), watermark=1)
@@ -255,7 +256,7 @@ def test_an_empty_log_behind_its_leaders_end_stays_where_it_is_without_an_unclea
         following.copies.settle_in(following.followed, 50, 60)
         await following.settled()
         assert following.copies.settle_in(following.followed, 0, 40) is Outcome.OUT
-        following.followed.unclean_epoch = LeaderEpoch(EPOCH)
+        following.followed.unclean_epoch = EPOCH
         assert following.copies.settle_in(following.followed, 0, 40) is Outcome.TRUNCATED
         assert await following.settled() == Position(40, None, 40)
 
@@ -275,7 +276,7 @@ def test_a_truncated_log_equals_one_that_is_replayed() -> None:
             abort(4, 8, epoch=4),
         ]
         following.store(*kept, *gone)
-        assert following.copies.truncate(following.followed, 3, 2) is Outcome.TRUNCATED
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 2) is Outcome.TRUNCATED
         log = following.log
         again = open_log(following.cluster.logs.disk, directory=log.directory)
         assert (again.log_end_offset, again.state.epochs.entries) == (2, ((3, 0),))

@@ -20,7 +20,7 @@ def session_of(*indexes: int) -> tuple[LeaderSession, list[Followed]]:
     for each in followed:
         session.follow(each)
     for each in session.take_unplaced(100):
-        session.place(each, Position(10, 2, 0))
+        session.place(each, Position(10, LeaderEpoch(2), 0))
     return session, followed
 
 
@@ -64,7 +64,7 @@ def test_the_first_request_names_all_and_the_next_only_what_has_moved() -> None:
     assert first.replica_state.replica_epoch == BROKER_EPOCH
     assert named(first) == {0: (10, 2), 1: (10, 2), 2: (10, 2)}
     assert answered(session, reply(0, 1, 2)) == followed
-    session.place(followed[1], Position(15, 3, 0))
+    session.place(followed[1], Position(15, LeaderEpoch(3), 0))
     second = ask(session)
     assert (second.session_id, second.session_epoch) == (77, 1)
     assert named(second) == {1: (15, 3)}
@@ -80,7 +80,7 @@ def test_an_empty_answer_changes_nothing_that_is_asked() -> None:
     answered(session, reply())
     session.forget_session()
     assert named(ask(session)) == {0: (10, 2)}
-    assert followed[0].position == Position(10, 2, 0)
+    assert followed[0].position == Position(10, LeaderEpoch(2), 0)
 
 
 def test_a_partition_that_pauses_is_taken_out_and_comes_back() -> None:
@@ -96,7 +96,7 @@ def test_a_partition_that_pauses_is_taken_out_and_comes_back() -> None:
     assert not session.has_unplaced
     session.end_pauses(1.0)
     [back] = session.take_unplaced(10)
-    session.place(back, Position(10, 2, 0))
+    session.place(back, Position(10, LeaderEpoch(2), 0))
     assert named(ask(session, now_s=1.0)) == {0: (10, 2)}
 
 
@@ -106,7 +106,7 @@ def test_an_answer_that_was_asked_for_under_another_epoch_is_dropped() -> None:
     anew = Followed("t", TOPIC_ID, 0, LeaderEpoch(4))
     session.follow(anew)
     [placed] = session.take_unplaced(10)
-    session.place(placed, Position(10, 2, 0))
+    session.place(placed, Position(10, LeaderEpoch(2), 0))
     assert [each.index for each in answered(session, reply(0, 1))] == [1]
     request = ask(session)
     assert named(request) == {0: (10, 2)}

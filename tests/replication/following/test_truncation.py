@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.replication.following.truncation import gives_up_committed, offset_to_keep
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 
@@ -20,7 +21,7 @@ from riverlog.storage.log.leader_epochs import LeaderEpochs
     ],
 )
 def test_the_end_of_the_largest_epoch_that_both_have(
-    own: list[tuple[int, int]], own_end: int, epoch: int, end_offset: int, kept: int
+    own: list[tuple[LeaderEpoch, int]], own_end: int, epoch: LeaderEpoch, end_offset: int, kept: int
 ) -> None:
     assert offset_to_keep(LeaderEpochs(own), own_end, epoch=epoch, end_offset=end_offset) == kept
 
@@ -30,7 +31,7 @@ def test_the_end_of_the_largest_epoch_that_both_have(
     [(None, 3, False), (3, 3, False), (4, 3, True), (2, 3, False), (1, None, True), (None, None, False)],
 )
 def test_committed_records_go_only_for_an_unclean_election_since(
-    unclean_epoch: int | None, followed_epoch: int | None, may: bool
+    unclean_epoch: LeaderEpoch | None, followed_epoch: LeaderEpoch | None, may: bool
 ) -> None:
     assert gives_up_committed(unclean_epoch, followed_epoch) is may
 
@@ -44,11 +45,11 @@ class _Replica:
     def cache(self) -> LeaderEpochs:
         cache = LeaderEpochs()
         for offset, epoch in enumerate(self.epochs):
-            cache.assign(epoch, offset)
+            cache.assign(LeaderEpoch(epoch), offset)
         return cache
 
     def divergence(self, offset: int, last_epoch: int) -> tuple[int, int] | None:
-        found = self.cache().end_offset_for(last_epoch, len(self.epochs))
+        found = self.cache().end_offset_for(LeaderEpoch(last_epoch), len(self.epochs))
         if found is not None and found[0] == last_epoch and found[1] >= offset:
             return None
         return found
@@ -74,7 +75,7 @@ def test_steps_end_and_leave_a_part_of_the_leaders_log(leader: list[int], follow
         if diverging is None:
             break
         keep = offset_to_keep(
-            following.cache(), len(following.epochs), epoch=diverging[0], end_offset=diverging[1]
+            following.cache(), len(following.epochs), epoch=LeaderEpoch(diverging[0]), end_offset=diverging[1]
         )
         following.epochs = following.epochs[:keep]
     assert following.epochs == leading.epochs[: len(following.epochs)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.compression import Codec
 from riverlog.storage.cleaning.cleaning import Bounds, CalledOffError
 from riverlog.storage.cleaning.offset_map import OffsetMap
@@ -223,7 +224,7 @@ def test_a_producer_keeps_its_last_sequence_through_an_empty_batch(
     disk.kill()
     recovered = open_log(disk, clock, config=CONFIG)
     again = keyed((b"a", b"1"), (b"b", b"1"), producer_id=5, sequence=0)
-    outcome = recovered.append(again, leader_epoch=0)
+    outcome = recovered.append(again, leader_epoch=LeaderEpoch(0))
     assert isinstance(outcome, Duplicate)
     assert outcome.first_offset == 0
 

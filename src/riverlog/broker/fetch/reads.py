@@ -13,7 +13,7 @@ from riverlog.broker.net.cold_reads import is_in_memory
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
@@ -291,8 +291,8 @@ def _read_records(
 
 
 def divergence(
-    fetch_offset: int, last_fetched_epoch: int, partition: Partition | IdlePartition
-) -> tuple[int, int] | ErrorCode | None:
+    fetch_offset: int, last_fetched_epoch: LeaderEpoch, partition: Partition | IdlePartition
+) -> tuple[LeaderEpoch, int] | ErrorCode | None:
     """Where the reader's log parted from ours, by the epoch of the last record it has (KIP-595): the epoch
     up to which both may agree, and its end here."""
     end = partition.log.end_offset_for_epoch(last_fetched_epoch)

@@ -62,7 +62,7 @@ class Copied:
         """Not told again while the follower stands where it stands."""
         self.fetch_offset = 0
         self.log_start_offset = 0
-        self.last_fetched_epoch: int | None = None
+        self.last_fetched_epoch: LeaderEpoch | None = None
         self.leader_epoch: LeaderEpoch | None = None
         self.max_bytes = 0
         self.is_due = False
@@ -77,7 +77,7 @@ class Copied:
         self.max_bytes = wanted.partition_max_bytes
         epoch, fetched_epoch = wanted.current_leader_epoch, wanted.last_fetched_epoch
         self.leader_epoch = None if epoch < 0 else LeaderEpoch(epoch)
-        self.last_fetched_epoch = None if fetched_epoch < 0 else fetched_epoch
+        self.last_fetched_epoch = None if fetched_epoch < 0 else LeaderEpoch(fetched_epoch)
         if wanted.high_watermark != _HIGH_WATERMARK_UNKNOWN:
             self.told_high_watermark = wanted.high_watermark
         self.told_refusal = None

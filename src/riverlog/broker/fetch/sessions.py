@@ -11,6 +11,7 @@ from enum import IntEnum
 from uuid import UUID
 
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.fetch_request import SingleFetch
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
@@ -52,7 +53,7 @@ class Wanted:
         # Any negative epoch of a fetch stands for one that is not known; elsewhere only -1 does.
         epoch, fetched_epoch = partition.current_leader_epoch, partition.last_fetched_epoch
         self.current_leader_epoch = None if epoch < 0 else epoch
-        self.last_fetched_epoch = None if fetched_epoch < 0 else fetched_epoch
+        self.last_fetched_epoch = None if fetched_epoch < 0 else LeaderEpoch(fetched_epoch)
 
     @property
     def key(self) -> tuple[str | UUID | None, int]:
@@ -172,7 +173,7 @@ class FetchSessions:
         wanted.max_bytes = request.partition_max_bytes
         epoch, fetched_epoch = request.leader_epoch, request.last_fetched_epoch
         wanted.current_leader_epoch = None if epoch < 0 else epoch
-        wanted.last_fetched_epoch = None if fetched_epoch < 0 else fetched_epoch
+        wanted.last_fetched_epoch = None if fetched_epoch < 0 else LeaderEpoch(fetched_epoch)
         wanted.told_high_watermark = high_watermark
         wanted.told_log_start = log_start_offset
         self._use(session)

@@ -3,6 +3,7 @@
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.pieces import Pieces, at_once
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.dissolving import dissolve
@@ -47,7 +48,7 @@ class OffsetForLeaderEpochHandler:
         )
         if refusal is not None:
             return EpochEndOffset(partition=wanted.partition, error_code=refusal)
-        end = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+        end = partition.log.end_offset_for_epoch(LeaderEpoch(wanted.leader_epoch))
         if end is None or wanted.leader_epoch == -1:
             return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.NONE)
         epoch, end_offset = end

@@ -7,6 +7,7 @@ leader that lost its office meanwhile may send what a later one has written in t
 
 from typing import NamedTuple
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import BatchHeader, CorruptBatch, crc_is_valid, walk
 from riverlog.records.rules import Accepted
 
@@ -25,7 +26,7 @@ class CheckedBatches(NamedTuple):
     """The first behind the good ones that cannot be stored, if there is one."""
 
 
-def check_batches(records: memoryview, *, end_offset: int, leader_epoch: int) -> CheckedBatches:
+def check_batches(records: memoryview, *, end_offset: int, leader_epoch: LeaderEpoch) -> CheckedBatches:
     """Those that go on at `end_offset`. The first may begin before that: a leader whose log starts within a
     batch sends all of it."""
     good: list[tuple[int, BatchHeader]] = []
@@ -49,7 +50,7 @@ def _fault(
     position: int,
     header: BatchHeader,
     next_offset: int,
-    leader_epoch: int,
+    leader_epoch: LeaderEpoch,
     *,
     is_first: bool,
 ) -> str | None:

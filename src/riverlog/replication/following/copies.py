@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.metrics import Metrics
 from riverlog.replication.following import follower_log
 from riverlog.replication.following.batches import BadBatch, check_batches
@@ -101,7 +102,7 @@ class Copies:
         )
         return Outcome.FAILED
 
-    def truncate(self, followed: Followed, epoch: int, end_offset: int) -> Outcome:
+    def truncate(self, followed: Followed, epoch: LeaderEpoch, end_offset: int) -> Outcome:
         """The leader's largest epoch up to the last one here is `epoch`, which ends at `end_offset` there."""
         partition = self._to_change(followed)
         if partition is None:

@@ -18,7 +18,7 @@ from riverlog.client.earliest_timer import EarliestTimer
 from riverlog.client.peer_connection import PeerConnection
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metrics import Counter
 from riverlog.replication.following.copies import Copies, Outcome
 from riverlog.replication.following.followed import Followed, FollowedKey, Position
@@ -316,7 +316,7 @@ class LeaderFetcher:
             self._on_error(followed, ErrorCode.of(data.error_code), now_s)
         elif data.diverging_epoch.end_offset >= 0:
             diverging = data.diverging_epoch
-            outcome = self._copies.truncate(followed, diverging.epoch, diverging.end_offset)
+            outcome = self._copies.truncate(followed, LeaderEpoch(diverging.epoch), diverging.end_offset)
             self._follow_up(followed, outcome, now_s)
         else:
             outcome = self._copies.store(followed, data, str(self.leader))

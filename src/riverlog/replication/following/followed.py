@@ -15,7 +15,7 @@ class Position(NamedTuple):
 
     offset: int
     """Everything below is stored, and on disk where that is what an acknowledgement means."""
-    last_epoch: int | None
+    last_epoch: LeaderEpoch | None
     """Of the last batch; None for a log that never had one."""
     log_start: int
 
@@ -61,7 +61,7 @@ class Followed:
         """All that is asked is asked under this epoch; another epoch makes another object."""
         self.unclean_epoch = unclean_epoch
         """Of the last leader that may not have had all that was committed."""
-        self.agreed_epoch: int | None = None
+        self.agreed_epoch: LeaderEpoch | None = None
         """Of the last leader whose log this one was found to be a part of, since the start."""
         self.status = Status.UNPLACED
         self.position: Position | None = None

@@ -6,10 +6,11 @@ to where both still may agree and asks again, until nothing diverges: one step i
 changed quickly. Nothing that is committed goes, unless an unclean election gave it up.
 """
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 
 
-def offset_to_keep(own: LeaderEpochs, own_end: int, *, epoch: int, end_offset: int) -> int:
+def offset_to_keep(own: LeaderEpochs, own_end: int, *, epoch: LeaderEpoch, end_offset: int) -> int:
     """Everything from here on goes, where the leader's `epoch` ends at `end_offset`."""
     known = own.end_offset_for(epoch, own_end)
     if known is None:
@@ -22,7 +23,7 @@ def offset_to_keep(own: LeaderEpochs, own_end: int, *, epoch: int, end_offset: i
     return min(own_epoch_end, end_offset, own_end)
 
 
-def gives_up_committed(unclean_epoch: int | None, followed_epoch: int | None) -> bool:
+def gives_up_committed(unclean_epoch: LeaderEpoch | None, followed_epoch: LeaderEpoch | None) -> bool:
     """Whether a replica may lose what was committed: a leader was elected that did not have all of it, after
     the last epoch of which this replica has a record."""
     return unclean_epoch is not None and (followed_epoch is None or unclean_epoch > followed_epoch)

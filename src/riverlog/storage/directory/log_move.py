@@ -12,7 +12,7 @@ from typing import Final
 
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import DamagedLogError, StorageError
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.records import batch as batches
 from riverlog.records.rules import Accepted
 from riverlog.storage.directory.log_directory import LogDirectory
@@ -81,7 +81,7 @@ class LogMove:
             sum(header.record_count for _, header in found),
             max(header.max_timestamp_ms for _, header in found),
         )
-        outcome = future.append(accepted, leader_epoch=0, origin=AppendOrigin.REPLICATION)
+        outcome = future.append(accepted, leader_epoch=LeaderEpoch(0), origin=AppendOrigin.REPLICATION)
         if isinstance(outcome, Refused):
             raise StorageError(f"{self.topic_partition} cannot be copied: {outcome.message}")
 

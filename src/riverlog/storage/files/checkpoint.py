@@ -10,7 +10,7 @@ from typing import Final
 
 from riverlog.model.disk import Disk
 from riverlog.model.errors import CorruptLogError, DiskFullError
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.storage.files.names import parse_partition_directory
 
 _VERSION: Final = 0
@@ -54,13 +54,16 @@ def decode_offsets(content: bytes, path: str) -> dict[str, int]:
     return offsets
 
 
-def encode_epochs(epochs: Iterable[tuple[int, int]]) -> bytes:
+def encode_epochs(epochs: Iterable[tuple[LeaderEpoch, int]]) -> bytes:
     rows = [f"{epoch} {start_offset}" for epoch, start_offset in epochs]
     return "\n".join([str(_VERSION), str(len(rows)), *rows, ""]).encode()
 
 
-def decode_epochs(content: bytes, path: str) -> list[tuple[int, int]]:
-    return [(_number(epoch, path), _number(start, path)) for epoch, start in _rows(content, path, columns=2)]
+def decode_epochs(content: bytes, path: str) -> list[tuple[LeaderEpoch, int]]:
+    return [
+        (LeaderEpoch(_number(epoch, path)), _number(start, path))
+        for epoch, start in _rows(content, path, columns=2)
+    ]
 
 
 def _rows(content: bytes, path: str, *, columns: int) -> list[list[str]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from riverlog.model.clock import Clock
 from riverlog.model.errors import DiskFullError, ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.named_tuples import maker_of
 from riverlog.records.batch import CONTROL_FLAG, LOG_APPEND_TIME_FLAG, BatchHeader, patch, patch_only
 from riverlog.records.rules import Accepted
@@ -36,7 +37,7 @@ class LogAppending:
     _gate: LogGate
     _clock: Clock
 
-    def append(self, accepted: Accepted, leader_epoch: int, origin: AppendOrigin) -> AppendOutcome:
+    def append(self, accepted: Accepted, leader_epoch: LeaderEpoch, origin: AppendOrigin) -> AppendOutcome:
         """Write validated batches. Raises `DiskFullError` (nothing was written) or `StorageError`.
 
         A replica stores what its leader took, over as many segments as it takes; where the disk is full in
@@ -76,7 +77,12 @@ class LogAppending:
         return Appended(first_offset, next_offset - 1, append_time_ms)
 
     def append_single(
-        self, data: memoryview, header: BatchHeader, leader_epoch: int, *, may_fit_headroom: bool = True
+        self,
+        data: memoryview,
+        header: BatchHeader,
+        leader_epoch: LeaderEpoch,
+        *,
+        may_fit_headroom: bool = True,
     ) -> AppendOutcome:
         """One whole batch of a client, and so no marker: the same as `append`, without its loops."""
         state, gate = self._state, self._gate
@@ -101,7 +107,7 @@ class LogAppending:
         return _appended((base_offset, base_offset + offset_delta, append_time_ms))
 
     def append_within_headroom(
-        self, data: memoryview, offset_delta: int, timestamp_ms: int, leader_epoch: int
+        self, data: memoryview, offset_delta: int, timestamp_ms: int, leader_epoch: LeaderEpoch
     ) -> int | None:
         """One ordinary batch, of which the caller has told the producer state: its first offset.
 
@@ -155,7 +161,7 @@ class LogAppending:
             position = end
 
     def _write(
-        self, data: memoryview, placed: list[PlacedBatch], newest_ms: int, leader_epoch: int | None
+        self, data: memoryview, placed: list[PlacedBatch], newest_ms: int, leader_epoch: LeaderEpoch | None
     ) -> None:
         """Put batches that were judged into the file, then into the state; None leaves each its epoch."""
         state, sync, active = self._state, self._sync, self._state.segments.active

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.timestamps import TimestampedOffset
@@ -31,7 +32,7 @@ class LogFacts(NamedTuple):
     log_end_offset: int
     unstable_offset: int | None
     """Where its first open transaction begins; None where there is none."""
-    epochs: tuple[tuple[int, int], ...]
+    epochs: tuple[tuple[LeaderEpoch, int], ...]
     size_bytes: int
     has_producers: bool
     topic_id: UUID | None
@@ -67,7 +68,7 @@ class ClosedState(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def closed_state(facts: LogFacts, leader_epoch: int | None, *, is_sole: bool) -> ClosedState:
+def closed_state(facts: LogFacts, leader_epoch: LeaderEpoch | None, *, is_sole: bool) -> ClosedState:
     """Under a leader of this epoch, which begins where the log ends unless there are records of it already;
     None for a copy. What the only replica has is committed.
 
@@ -90,7 +91,7 @@ class ClosedLog:
     def __init__(
         self,
         facts: LogFacts,
-        leader_epoch: int | None,
+        leader_epoch: LeaderEpoch | None,
         config: Callable[[], LogConfig],
         look_inside: LookInside,
         *,
@@ -136,8 +137,8 @@ class ClosedLog:
         with self._look_inside() as log:
             return log.max_timestamp()
 
-    def leader_epoch_for(self, offset: int) -> int | None:
+    def leader_epoch_for(self, offset: int) -> LeaderEpoch | None:
         return self.state.epochs.epoch_for(offset)
 
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int] | None:
         return self.state.epochs.end_offset_for(epoch, self.state.log_end_offset)

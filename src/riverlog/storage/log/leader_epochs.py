@@ -6,22 +6,23 @@ on every change but only before the recovery point moves past it.
 
 from bisect import bisect_right
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.files.checkpoint import encode_epochs
 
 
 class LeaderEpochs:
     __slots__ = ("_entries", "is_dirty")
 
-    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+    def __init__(self, entries: list[tuple[LeaderEpoch, int]] | None = None) -> None:
         self._entries = entries or []
         self.is_dirty = False
 
     @property
-    def entries(self) -> tuple[tuple[int, int], ...]:
+    def entries(self) -> tuple[tuple[LeaderEpoch, int], ...]:
         return tuple(self._entries)
 
     @property
-    def latest(self) -> int | None:
+    def latest(self) -> LeaderEpoch | None:
         return self._entries[-1][0] if self._entries else None
 
     @property
@@ -29,7 +30,7 @@ class LeaderEpochs:
         """Where the latest epoch begins; 0 where there is none."""
         return self._entries[-1][1] if self._entries else 0
 
-    def assign(self, epoch: int, start_offset: int) -> None:
+    def assign(self, epoch: LeaderEpoch, start_offset: int) -> None:
         """An epoch's batches begin at `start_offset`. Anything that contradicts it was truncated away."""
         if epoch < 0 or (self._entries and epoch <= self._entries[-1][0]):
             return
@@ -38,7 +39,7 @@ class LeaderEpochs:
         self._entries.append((epoch, start_offset))
         self.is_dirty = True
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
+    def end_offset_for(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int] | None:
         """The largest known epoch up to `epoch` and where it ends; None when there is none that old."""
         if not self._entries:
             return None
@@ -52,7 +53,7 @@ class LeaderEpochs:
             return epoch, self._entries[0][1]
         return self._entries[number - 1][0], self._entries[number][1]
 
-    def epoch_for(self, offset: int) -> int | None:
+    def epoch_for(self, offset: int) -> LeaderEpoch | None:
         number = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[number - 1][0] if number else None
 

@@ -8,6 +8,7 @@ elsewhere. Not here: roles and replicas, and waiting.
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DamagedLogError
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.rules import Accepted
 from riverlog.storage.files.partition_metadata import agree_on_topic_id
 from riverlog.storage.files.transaction_index import AbortedTransaction
@@ -119,7 +120,7 @@ class Log:
         return self._gate.is_open
 
     def append(
-        self, accepted: Accepted, *, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT
+        self, accepted: Accepted, *, leader_epoch: LeaderEpoch, origin: AppendOrigin = AppendOrigin.CLIENT
     ) -> AppendOutcome:
         """See `LogAppending.append`."""
         return self.appending.append(accepted, leader_epoch, origin)
@@ -181,10 +182,10 @@ class Log:
         with self._environment.files.damage:
             return timestamps.newest(self.state.segments)
 
-    def leader_epoch_for(self, offset: int) -> int | None:
+    def leader_epoch_for(self, offset: int) -> LeaderEpoch | None:
         return self.state.epochs.epoch_for(offset)
 
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, int] | None:
         return self.state.epochs.end_offset_for(epoch, self.state.log_end_offset)
 
     def take_over(self, original: "Log") -> None:

@@ -12,6 +12,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DiskFile, ReadableBuffer
 from riverlog.model.errors import DamagedLogError, DiskFullError
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.named_tuples import maker_of
 from riverlog.records.batch import BatchHeader
 from riverlog.storage.disk.open_files import Files
@@ -31,7 +32,7 @@ class Headroom(NamedTuple):
     end_bytes: int
     newest_ms: int
     last_offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 _headroom: Final = maker_of(Headroom)
@@ -132,7 +133,7 @@ class Segment(SegmentLookup):
         self.size_bytes += len(data)
         self.next_offset = last_offset + 1
 
-    def renew_headroom(self, config: LogConfig, leader_epoch: int) -> None:
+    def renew_headroom(self, config: LogConfig, leader_epoch: LeaderEpoch) -> None:
         """After a batch of this epoch. None while every batch must be looked at more closely."""
         first_ms, size_bytes = self.first_timestamp_ms, self.size_bytes
         next_entry_bytes = self._indexed_bytes + config.index_interval_bytes

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 from riverlog.storage.log.segment_list import SegmentList
 from riverlog.storage.producers.snapshots import ProducerSnapshots
@@ -56,7 +57,7 @@ class LogState:
         if self.producers.unreplicated:
             self.producers.pass_high_watermark(end)
 
-    def assign_leader_epoch(self, epoch: int) -> None:
+    def assign_leader_epoch(self, epoch: LeaderEpoch) -> None:
         """This replica leads from here on."""
         self.epochs.assign(epoch, self.log_end_offset)
 

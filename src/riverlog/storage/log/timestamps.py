@@ -7,6 +7,7 @@ An entry of the time index that the log does not bear out is passed over and rep
 from typing import NamedTuple
 
 from riverlog.model.errors import DamagedLogError
+from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import BatchHeader, crc_is_valid
 from riverlog.records.record import Record, records_of
 from riverlog.storage.log.segment import Segment
@@ -16,7 +17,7 @@ from riverlog.storage.log.segment_list import SegmentList
 class TimestampedOffset(NamedTuple):
     timestamp_ms: int
     offset: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 def first_at_or_after(
