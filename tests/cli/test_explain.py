@@ -1,16 +1,15 @@
 """`riverlog explain`, one test for each reason, with real clients. `interop` runs them on Apache Kafka."""
 
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from riverlog.testing import Broker
+from tests.cli.group_member import member
 from tests.cli.running import CommandLine
 from tests.waiting import eventually
 
@@ -41,28 +40,6 @@ def topic(riverlog: CommandLine) -> str:
     name = riverlog.topic("--partitions", "2")
     riverlog.produce(name, *map(str, range(10)), options=("-p", "0"))
     return name
-
-
-@contextmanager
-def member(riverlog: CommandLine, group: str, topic: str, **settings: Any) -> Iterator[Consumer]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": riverlog.bootstrap,
-            "group.id": group,
-            "client.id": "the-client",
-            "enable.auto.commit": False,
-            **settings,
-        }
-    )
-    consumer.subscribe([topic])
-    deadline = time.monotonic() + 30
-    while not consumer.assignment():
-        assert time.monotonic() < deadline, "no partitions"
-        consumer.poll(0.1)
-    try:
-        yield consumer
-    finally:
-        consumer.close()
 
 
 @contextmanager
@@ -175,7 +152,7 @@ def test_a_group_without_members_that_has_read_other_topics(riverlog: CommandLin
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_the_owner_and_how_long_it_has_been_silent(riverlog: CommandLine, topic: str, protocol: str) -> None:
     group = f"g-{protocol}-{topic}"
-    with member(riverlog, group, topic, **{"group.protocol": protocol}) as consumer:
+    with member(riverlog, group, topic, group_protocol=protocol) as consumer:
         never, _ = reasons(riverlog, topic, "0", "3", "--group", group)
         consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
         silent, owner = reasons(riverlog, topic, "0", "3", "--group", group)
@@ -192,7 +169,7 @@ def test_members_that_have_subscribed_to_another_topic(
     riverlog: CommandLine, topic: str, protocol: str
 ) -> None:
     group, other = f"g-{protocol}-{topic}", riverlog.topic()
-    with member(riverlog, group, other, **{"group.protocol": protocol}):
+    with member(riverlog, group, other, group_protocol=protocol):
         [reason] = reasons(riverlog, topic, "0", "3", "--group", group)
     assert reason["reason"] == "subscribed-elsewhere"
     assert f"only to {other}" in reason["what"]

@@ -3,10 +3,7 @@
 import json
 import signal
 import subprocess
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ from riverlog.client.broker_connection import BrokerConnection
 from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.cli.group_member import member
 from tests.cli.running import EXECUTABLE, CommandLine
 from tests.waiting import eventually
 
@@ -32,30 +30,6 @@ def topic(riverlog: CommandLine) -> str:
     for partition in ("0", "1"):
         riverlog.produce(name, *map(str, range(10)), options=("-p", partition))
     return name
-
-
-@contextmanager
-def member(riverlog: CommandLine, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
-    """A consumer with partitions, until the end of the block."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": riverlog.bootstrap,
-            "group.id": group,
-            "client.id": "the-client",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            **{key.replace("_", "."): value for key, value in settings.items()},
-        }
-    )
-    consumer.subscribe([topic])
-    deadline = time.monotonic() + 20
-    while not consumer.assignment():
-        assert time.monotonic() < deadline, "no partitions"
-        consumer.poll(0.1)
-    try:
-        yield consumer
-    finally:
-        consumer.close()
 
 
 def commit(riverlog: CommandLine, group: str, topic: str, *offsets: int) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from riverlog.client.core.retrying import Backoff
@@ -14,13 +14,11 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.model.network import Address
-from riverlog.records import batch as batches
 from riverlog.records.builder import build_batch
 from riverlog.records.record import records_of
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
 from riverlog.storage.log.log import Log
-from riverlog.storage.log.segment_list import LogRead
 from riverlog.storage.producers.state import end_marker
 from riverlog.testing.simulation.lives import Life
 from riverlog.testing.simulation.nodes import SimulatedNode
@@ -37,6 +35,7 @@ from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.schema import Message
+from tests.storage.logs import batches_of
 from tests.virtual_time import elapse
 
 SESSION_S: Final = 3.0
@@ -306,19 +305,6 @@ class ClusterWorld:
 
     def nothing_is_open(self) -> bool:
         return not any(self.partition(at).log.producers.open_transactions() for at in range(3))
-
-
-def batches_of(log: Log) -> Iterator[tuple[bytes, int, batches.BatchHeader]]:
-    """Every batch: the data that it is in, its position there, and its header."""
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
-        assert isinstance(read, LogRead)
-        assert read.records is not None
-        data = read.records.file.pread(read.records.length, read.records.position)
-        for position, header in batches.walk(data):
-            offset = header.next_offset
-            yield data, position, header
 
 
 def markers_of(log: Log) -> list[bool]:

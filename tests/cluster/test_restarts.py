@@ -44,6 +44,16 @@ def led_by(broker: ClusterNode, epoch: int) -> Callable[[ClusterImage], bool]:
     return is_led
 
 
+async def led_again(cluster: NodeCluster, victim: ClusterNode) -> PartitionImage:
+    """The partition that it leads, once its machine has been started anew."""
+    victim.boot_id = "second start"
+    await victim.start()
+    await cluster.until_all_see(led_by(victim, 0))
+    partition = state(victim.image)
+    assert partition is not None
+    return partition
+
+
 def unclean_restarts(broker: ClusterNode) -> float:
     return broker.node.metrics.value(UNCLEAN)  # type: ignore[attr-defined, no-any-return]
 
@@ -76,11 +86,7 @@ def test_a_broker_that_was_shut_down_cleanly_has_lost_nothing_when_its_machine_i
         victim = cluster.others[0]
         await make_topic(cluster, victim)
         await victim.stop()
-        victim.boot_id = "second start"
-        await victim.start()
-        await cluster.until_all_see(led_by(victim, 0))
-        partition = state(victim.image)
-        assert partition is not None
+        partition = await led_again(cluster, victim)
         assert partition.unclean_epoch is None
         assert unclean_restarts(victim) == 0
 
@@ -93,11 +99,7 @@ def test_the_last_in_sync_leads_after_a_power_cut_and_it_is_counted() -> None:
             await make_topic(cluster, victim)
             await produce(victim, 0)
             await victim.kill()
-            victim.boot_id = "second start"
-            await victim.start()
-            await cluster.until_all_see(led_by(victim, 0))
-            partition = state(victim.image)
-            assert partition is not None
+            partition = await led_again(cluster, victim)
             assert (partition.isr, partition.unclean_epoch) == ((victim.node_id,), partition.leader_epoch)
             assert await is_read(victim)
             assert unclean_restarts(victim) == 1
@@ -112,11 +114,7 @@ def test_a_power_cut_loses_nothing_of_a_topic_that_is_acknowledged_from_disk() -
         victim = cluster.others[0]
         await make_topic(cluster, victim, riverlog_acks_fsync="true")
         await victim.kill()
-        victim.boot_id = "second start"
-        await victim.start()
-        await cluster.until_all_see(led_by(victim, 0))
-        partition = state(victim.image)
-        assert partition is not None
+        partition = await led_again(cluster, victim)
         assert partition.unclean_epoch is None
         assert unclean_restarts(victim) == 0
 

@@ -7,10 +7,8 @@ from riverlog.coordinator.runtime.hashing import partition_for
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from riverlog.records import batch as batches
 from riverlog.records.builder import build_batch
 from riverlog.replication.partition import Partition
-from riverlog.storage.log.segment_list import LogRead
 from riverlog.storage.producers.state import end_marker
 from riverlog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from riverlog.wire.messages.add_partitions_to_txn import (
@@ -50,6 +48,7 @@ from riverlog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from tests.cluster.nodes import WAIT_S, ClusterNode, NodeCluster
+from tests.storage.logs import batches_of
 from tests.waiting import until_told
 
 TOPIC: Final = "orders"
@@ -259,19 +258,8 @@ def open_in(cluster: NodeCluster, at: int, topic: str = TOPIC) -> Sequence[int]:
 def markers_in(cluster: NodeCluster, at: int, topic: str = TOPIC) -> list[tuple[bool, int]]:
     """The ends of transactions in a partition: whether each commits, and the epoch of its coordinator."""
     log = _partition(cluster, TopicPartition(topic, at)).log
-    found = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
-        assert isinstance(read, LogRead)
-        assert read.records is not None
-        data = read.records.file.pread(read.records.length, read.records.position)
-        for position, header in batches.walk(data):
-            offset = header.next_offset
-            marker = end_marker(header, data, position)
-            if marker is not None:
-                found.append((not marker.is_abort, marker.coordinator_epoch))
-    return found
+    found = (end_marker(header, data, position) for data, position, header in batches_of(log))
+    return [(not marker.is_abort, marker.coordinator_epoch) for marker in found if marker is not None]
 
 
 def _partition(cluster: NodeCluster, at: TopicPartition) -> Partition:

@@ -97,6 +97,16 @@ def make_runtime(
     return runtime
 
 
+def serving(
+    cluster: Cluster | None = None, *, partitions: int = 1, limits: ShardLimits | None = None
+) -> Runtime:
+    """With its topic there, which this node leads."""
+    cluster = cluster or Cluster()
+    runtime = make_runtime(cluster, limits or ShardLimits())
+    cluster.show(image({TOPIC: partitions}))
+    return runtime
+
+
 def learn(runtime: Runtime, *records: CoordinatorRecord, index: int = 0) -> "asyncio.Future[str | ErrorCode]":
     return runtime.run(index, lambda shard, token, now: reply(token, "learned", *records))
 
@@ -116,8 +126,7 @@ def partition_of(cluster: Cluster, index: int = 0) -> Partition:
 def test_a_decision_is_written_replayed_and_answered() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 2}))
+        runtime = serving(cluster, partitions=2)
         assert learn(runtime, word("a"), word("b")).result() == "learned"
         assert known(runtime) == {"a": "x", "b": "x"}
         assert known(runtime, 1) == {}
@@ -148,8 +157,7 @@ def test_orders_are_given_once_the_records_are_committed_and_say_who_gave_them()
 def test_a_new_leader_epoch_makes_a_new_shard_though_the_leader_is_the_same() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(cluster)
         await runtime.load_all()
         learn(runtime, word("a")).result()
         before = runtime.ask(0, id).result()
@@ -165,8 +173,7 @@ def test_a_new_leader_epoch_makes_a_new_shard_though_the_leader_is_the_same() ->
 def test_a_shard_is_loaded_when_its_partition_comes_to_be_led_here_though_nobody_asks() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 2}))
+        runtime = serving(cluster, partitions=2)
         learn(runtime, word("a")).result()
         await runtime.load_all()
         cluster.show(image({TOPIC: 2}, leader=2, epoch=1))
@@ -183,9 +190,7 @@ def test_a_shard_is_loaded_when_its_partition_comes_to_be_led_here_though_nobody
 def test_a_shard_is_rebuilt_from_its_log() -> None:
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         learn(runtime, word("a"), word("b"))
         learn(runtime, word("a", None), word("c", "y"))
         in_transaction = ProducerIdAndEpoch(7, 0)
@@ -204,9 +209,7 @@ def test_a_shard_is_rebuilt_from_its_log() -> None:
         assert runtime.write_marker(0, ProducerIdAndEpoch(9, 0), 1, commit=False).result() is None
         before = known(runtime)
         await runtime.close()
-        second = Cluster(logs)
-        again = make_runtime(second)
-        second.show(image({TOPIC: 1}))
+        again = serving(Cluster(logs))
         assert known(again) == before == {"b": "x", "c": "y", "t": "x"}
         assert again.write_marker(0, ProducerIdAndEpoch(8, 0), 1, commit=True).result() is None
         assert known(again) == {"b": "x", "c": "y", "t": "x", "open": "x"}
@@ -217,9 +220,7 @@ def test_a_shard_is_rebuilt_from_its_log() -> None:
 def test_nothing_is_answered_before_what_it_rests_on_is_committed() -> None:
     async def run() -> None:
         executor = HeldExecutor()
-        cluster = Cluster(Logs(config=LogConfig(acks_fsync=True)), executor)
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(Logs(config=LogConfig(acks_fsync=True)), executor))
         learned = learn(runtime, word("a"))
         asked = runtime.ask(0, lambda shard: "a" in shard.known)
         await loop_turns()
@@ -233,9 +234,10 @@ def test_nothing_is_answered_before_what_it_rests_on_is_committed() -> None:
 
 def test_a_commit_that_takes_too_long_is_told_as_such() -> None:
     async def run() -> None:
-        cluster = Cluster(Logs(config=LogConfig(acks_fsync=True)), HeldExecutor())
-        runtime = make_runtime(cluster, ShardLimits(commit_timeout_ms=300))
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(
+            Cluster(Logs(config=LogConfig(acks_fsync=True)), HeldExecutor()),
+            limits=ShardLimits(commit_timeout_ms=300),
+        )
         assert await learn(runtime, word("a")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert asyncio.get_running_loop().time() == pytest.approx(0.3)
 
@@ -244,9 +246,7 @@ def test_a_commit_that_takes_too_long_is_told_as_such() -> None:
 
 def test_a_decision_that_cannot_be_written_changes_nothing_and_its_requests_are_told() -> None:
     async def run() -> None:
-        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=200)))
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(Logs(config=LogConfig(max_message_bytes=200))))
         refused: asyncio.Future[str | ErrorCode] = runtime.run(
             0,
             lambda shard, token, now: Effects(
@@ -275,9 +275,7 @@ async def _rung(runtime: Runtime) -> list[tuple[Hashable, int]]:
 
 def test_a_decision_that_need_not_be_atomic_is_cut_into_batches() -> None:
     async def run() -> None:
-        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=400)))
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(Logs(config=LogConfig(max_message_bytes=400))))
         records = tuple(word(f"word-{number}", "y" * 50) for number in range(20))
         runtime.run(0, lambda shard, token, now: Effects(records, (Reply(token, 1),), is_atomic=False))
         found = known(runtime)
@@ -289,9 +287,7 @@ def test_a_decision_that_need_not_be_atomic_is_cut_into_batches() -> None:
 
 def test_timers_ring_in_order_once_and_can_be_replaced_and_cancelled() -> None:
     async def run() -> None:
-        cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving()
         started = Clock().wall_ms()
         timers = (
             SetTimer("late", 500),
@@ -317,9 +313,7 @@ def test_timers_ring_in_order_once_and_can_be_replaced_and_cancelled() -> None:
 def test_a_timer_whose_records_cannot_be_written_rings_again() -> None:
     async def run() -> None:
         logs = Logs()
-        cluster = Cluster(logs)
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         runtime.for_each(lambda shard, now: NOTHING)
         await runtime.ask(0, lambda shard: setattr(shard, "on_ring", Effects((word("timed"),))))
         logs.disk.capacity_bytes = 0
@@ -335,9 +329,7 @@ def test_a_timer_whose_records_cannot_be_written_rings_again() -> None:
 
 def test_a_reply_may_come_from_a_later_decision() -> None:
     async def run() -> None:
-        cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving()
 
         def wait(shard: Words, token: Token[str], now_ms: int) -> Effects:
             shard.waiting.append(token)
@@ -360,9 +352,7 @@ def test_a_reply_may_come_from_a_later_decision() -> None:
 
 def test_only_so_many_requests_may_wait() -> None:
     async def run() -> None:
-        cluster = Cluster()
-        runtime = make_runtime(cluster, ShardLimits(parked_max=2))
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(limits=ShardLimits(parked_max=2))
         waiting: list[asyncio.Future[str | ErrorCode]] = [
             runtime.run(0, lambda shard, token, now: NOTHING) for _ in range(3)
         ]
@@ -378,8 +368,7 @@ def test_only_so_many_requests_may_wait() -> None:
 def test_requests_that_wait_are_told_when_the_leadership_goes() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(cluster)
         learn(runtime, word("a"))
         waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
         cluster.show(image({TOPIC: 1}, leader=2, epoch=1))
@@ -394,8 +383,7 @@ def test_requests_that_wait_are_told_when_the_leadership_goes() -> None:
 def test_a_shard_goes_with_its_topic() -> None:
     async def run() -> None:
         cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(cluster)
         learn(runtime, word("a"))
         cluster.show(image({}))
         assert known(runtime) is ErrorCode.NOT_COORDINATOR
@@ -410,9 +398,7 @@ def test_that_decisions_cannot_be_written_is_said_once_until_they_can(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> None:
-        cluster = Cluster(Logs(config=LogConfig(max_message_bytes=200)))
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(Logs(config=LogConfig(max_message_bytes=200))))
         for said in (1, 1, 1):
             assert await learn(runtime, word("a", "y" * 300)) is ErrorCode.UNKNOWN_SERVER_ERROR
             assert caplog.text.count("MESSAGE_TOO_LARGE") == said
@@ -428,9 +414,7 @@ def test_a_shard_is_loaded_when_the_node_hears_of_its_registration_after_its_ele
 
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         learn(runtime, word("a"))
         await runtime.close()
         cluster = Cluster(logs, is_alone=False)
@@ -514,16 +498,12 @@ def test_a_wait_of_a_shard_does_not_end_the_timer_of_one_that_is_loaded_again_un
 def test_a_long_log_is_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         for number in range(50):
             learn(runtime, word(f"word-{number}"))
         await runtime.close()
         monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 100)
-        second = Cluster(logs)
-        again = make_runtime(second)
-        second.show(image({TOPIC: 1}))
+        again = serving(Cluster(logs))
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert learn(again, word("new")).result() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await again.load_all()
@@ -538,14 +518,10 @@ def test_a_long_log_is_loaded_in_the_background(monkeypatch: pytest.MonkeyPatch)
 def test_a_decision_for_all_shards_reaches_one_that_is_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         learn(runtime, word("a"))
         monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
-        second = Cluster(logs)
-        again = make_runtime(second)
-        second.show(image({TOPIC: 1}))
+        again = serving(Cluster(logs))
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         again.for_each(lambda shard, now: Effects((word("b"),)))
         await again.load_all()
@@ -560,9 +536,7 @@ def test_a_decision_for_all_shards_reaches_one_that_is_loading(monkeypatch: pyte
 def test_looking_into_all_shards_does_not_make_logs_that_were_never_used() -> None:
     async def run() -> None:
         logs = Logs()
-        cluster = Cluster(logs)
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 50}))
+        runtime = serving(Cluster(logs), partitions=50)
         learn(runtime, word("a"), index=7)
         await runtime.load_all()
         assert [answer.result() for answer in runtime.ask_each(lambda shard: dict(shard.known))] == [
@@ -577,8 +551,7 @@ def test_requests_that_wait_are_told_when_the_disk_fails() -> None:
     async def run() -> None:
         logs = Logs()
         cluster = Cluster(logs)
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving(cluster)
         learn(runtime, word("a"))
         waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
         partition_of(cluster).take_role(Offline(LeaderEpoch(0)))
@@ -591,14 +564,11 @@ def test_requests_that_wait_are_told_when_the_disk_fails() -> None:
 def test_a_load_is_given_up_with_the_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         learn(runtime, word("a"))
         monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
         second = Cluster(logs)
-        again = make_runtime(second)
-        second.show(image({TOPIC: 1}))
+        again = serving(second)
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         second.show(image({TOPIC: 1}, leader=2, epoch=1))
         await elapse(1)
@@ -613,14 +583,11 @@ def test_a_load_of_an_epoch_that_is_over_is_begun_anew_though_nobody_asks(
 ) -> None:
     async def run() -> None:
         logs = Logs()
-        first = Cluster(logs)
-        runtime = make_runtime(first)
-        first.show(image({TOPIC: 1}))
+        runtime = serving(Cluster(logs))
         learn(runtime, word("a"))
         monkeypatch.setattr(runtimes, "READ_AT_ONCE_BYTES", 1)
         second = Cluster(logs)
-        again = make_runtime(second)
-        second.show(image({TOPIC: 1}))
+        again = serving(second)
         loading = asyncio.create_task(again.load_all())
         await loop_turns()
         assert known(again) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -639,9 +606,7 @@ def test_a_load_of_an_epoch_that_is_over_is_begun_anew_though_nobody_asks(
 
 def test_closing_tells_those_who_wait_and_stops_the_timers() -> None:
     async def run() -> None:
-        cluster = Cluster()
-        runtime = make_runtime(cluster)
-        cluster.show(image({TOPIC: 1}))
+        runtime = serving()
         waiting: asyncio.Future[str | ErrorCode] = runtime.run(0, lambda shard, token, now: NOTHING)
         await runtime.close()
         assert waiting.result() is ErrorCode.NOT_COORDINATOR

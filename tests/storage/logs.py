@@ -1,13 +1,13 @@
 """Making batches and logs for the tests of the storage layer, on any disk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import Disk
 from riverlog.model.ids import LeaderEpoch, TopicPartition
-from riverlog.records.batch import walk
+from riverlog.records.batch import BatchHeader, walk
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.records.compression import Codec
 from riverlog.records.record import Record, records_of
@@ -140,3 +140,16 @@ def read_all(log: Log, *, start: int | None = None, max_bytes: int = 1 << 20) ->
 
 def values(log: Log) -> list[tuple[int, bytes | None]]:
     return [(record.offset, record.value) for record in read_all(log)]
+
+
+def batches_of(log: Log) -> Iterator[tuple[bytes, int, BatchHeader]]:
+    """Every batch: the data that it is in, its position there, and its header."""
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        read = log.read(offset, max_bytes=1 << 20, end_offset=log.log_end_offset)
+        assert isinstance(read, LogRead)
+        assert read.records is not None
+        data = read.records.file.pread(read.records.length, read.records.position)
+        for position, header in walk(data):
+            offset = header.next_offset
+            yield data, position, header
