@@ -24,10 +24,6 @@ class TopicAccount(NamedTuple):
     ends: Sequence[int]
     size_bytes: int
 
-    @property
-    def offset_count(self) -> int:
-        return sum(self.ends) - sum(self.starts)
-
     def __str__(self) -> str:
         return f"{self.name} ({_counted(len(self.ends), 'partition')}, {_size(self.size_bytes)})"
 

@@ -6,7 +6,8 @@ that is made because it was asked for is answered UNKNOWN_TOPIC_OR_PARTITION thi
 are asked for, topics that have not changed are told as they were encoded before.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 from uuid import UUID
 
 from riverlog.broker.exchange.context import RequestContext
@@ -31,6 +32,8 @@ from riverlog.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+W = TypeVar("W")
 
 _IDS_SINCE = 12
 _PARTITIONS_IN_PIECE = 32
@@ -173,46 +176,38 @@ def _refused_in_pieces(request: MetadataRequest, error: ErrorCode) -> Pieces[Met
 
 def _topics(request: MetadataRequest, view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
     """None where they have too many partitions for one piece."""
+    topics = view.image.topics
     if request.topics is None or (version == 0 and not request.topics):
-        if len(view.image.topics) > SHORT_ENTRIES_MAX:
+        if len(topics) > SHORT_ENTRIES_MAX:
             return None
-        return _by_name(view.image.topics, view, version)
+        return _listed(topics, topics.get, _no_such_name, view, version)
     ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None)
     if ids:
-        return _by_id(ids, view, version)
-    return _by_name(dict.fromkeys(topic.name or "" for topic in request.topics), view, version)
+        return _listed(ids, view.image.topic_by_id, _no_such_id, view, version)
+    wanted = dict.fromkeys(topic.name or "" for topic in request.topics)
+    return _listed(wanted, topics.get, _no_such_name, view, version)
 
 
-def _by_name(wanted: Iterable[str], view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
+def _listed(
+    wanted: Iterable[W],
+    find: Callable[[W], TopicImage | None],
+    no_such: Callable[[W], MetadataResponseTopic],
+    view: ClusterView,
+    version: int,
+) -> list[MetadataResponseTopic] | None:
     """Topics that there are come first."""
     known: list[MetadataResponseTopic] = []
     missing: list[MetadataResponseTopic] = []
     room = SHORT_ENTRIES_MAX
-    for name in wanted:
-        topic = view.image.topics.get(name)
+    for each in wanted:
+        topic = find(each)
         if topic is not None:
             room -= len(topic.partitions)
             if room < 0:
                 return None
             known.append(_known(topic, view, version))
         else:
-            missing.append(_no_such_name(name))
-    return known + missing
-
-
-def _by_id(wanted: Iterable[UUID], view: ClusterView, version: int) -> list[MetadataResponseTopic] | None:
-    known: list[MetadataResponseTopic] = []
-    missing: list[MetadataResponseTopic] = []
-    room = SHORT_ENTRIES_MAX
-    for topic_id in wanted:
-        topic = view.image.topic_by_id(topic_id)
-        if topic is not None:
-            room -= len(topic.partitions)
-            if room < 0:
-                return None
-            known.append(_known(topic, view, version))
-        else:
-            missing.append(_no_such_id(topic_id))
+            missing.append(no_such(each))
     return known + missing
 
 
