@@ -14,6 +14,7 @@ from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_cli
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.named_tuples import maker_of
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
@@ -54,6 +55,9 @@ class PartitionRead(NamedTuple):
     partition: Partition | IdlePartition | None
 
 
+_partition_read = maker_of(PartitionRead)
+
+
 class FetchReads:
     """What one pass over the partitions has found."""
 
@@ -72,12 +76,9 @@ class FetchReads:
         """Of partitions that are not here. Kafka, too, puts them after the others."""
         self._beyond: list[PartitionData] = []
 
-    def put(self, read: PartitionRead) -> None:
-        """Take in what was found in a partition that is here."""
-        self.reads.append(read)
-        wanted, data, partition = read
-        assert partition is not None
-        if isinstance(partition.role, Leader) or data.error_code:
+    def note_from_follower(self, wanted: Wanted, data: PartitionData) -> None:
+        """What was found in a partition that is led elsewhere."""
+        if data.error_code:
             return
         if data.records:
             self.follower_bytes += data.records.length  # type: ignore[union-attr]
@@ -110,7 +111,7 @@ class FetchReader:
     def read_on(self, result: FetchReads, wanted: list[Wanted], limits: FetchLimits) -> None:
         """Some more of the partitions of one fetch."""
         replicas, unknown = self._replicas, result.unknown
-        left = limits.max_bytes
+        left, may_read_follower = limits.max_bytes, limits.may_read_follower
         if result.size_bytes:
             left = max(0, left - result.size_bytes)
         for each in wanted:
@@ -127,23 +128,25 @@ class FetchReader:
                 partition = replicas.find(*partition.topic_partition)
             if isinstance(partition, RoleHolder):  # An enumeration's own class is slower to ask for.
                 data = self._read_partition(each, partition, limits, result, left=left)
-                result.put(PartitionRead(each, data, partition))
+                result.reads.append(_partition_read((each, data, partition)))
+                if may_read_follower and not isinstance(partition.role, Leader):
+                    result.note_from_follower(each, data)
             else:
                 data = unreadable(each, partition)
                 unknown.append(PartitionRead(each, data, None))
             if data.error_code or data.diverging_epoch.end_offset >= 0 or data.preferred_read_replica >= 0:
                 result.must_answer = True
+                if (
+                    data.error_code in _TOLD_THE_LEADER
+                    and limits.tells_leader
+                    and isinstance(partition, RoleHolder)
+                ):
+                    epoch = partition.leader_epoch
+                    data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
             elif data.records:
                 size_bytes = data.records.length  # type: ignore[union-attr]
                 result.size_bytes += size_bytes
                 left = max(0, left - size_bytes)
-            if (
-                data.error_code in _TOLD_THE_LEADER
-                and limits.tells_leader
-                and isinstance(partition, RoleHolder)
-            ):
-                epoch = partition.leader_epoch
-                data.current_leader = LeaderIdAndEpoch(leader_id=replicas.node_id, leader_epoch=epoch)
 
     def _read_partition(
         self,
@@ -181,7 +184,7 @@ class FetchReader:
             aborted_transactions=[] if limits.is_read_committed else None,
             records=b"",
         )
-        if (preferred := self._preferred(wanted, partition, limits)) is not None:
+        if limits.rack and (preferred := self._preferred(wanted, partition, limits)) is not None:
             data.preferred_read_replica = preferred
             return data
         if wanted.last_fetched_epoch is not None:
@@ -203,7 +206,7 @@ class FetchReader:
         self, wanted: Wanted, partition: Partition | IdlePartition, limits: FetchLimits
     ) -> NodeId | None:
         nearest = self._nearest
-        if nearest is None or not limits.rack or not limits.may_read_follower:
+        if nearest is None or not limits.may_read_follower:
             return None
         if not isinstance(partition, Partition) or not isinstance(partition.role, Leader):
             return None
