@@ -5,7 +5,7 @@ broker was meant, resources that appear twice. An alteration is all or nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -57,15 +57,8 @@ def replacing(configs: Iterable[tuple[str, str | None]]) -> list[Change]:
 def alter_topic(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
 ) -> Altered | AlterationRefused:
-    if (refused := refused_at_sight(changes)) is not None:
-        return refused
-    overrides = dict(current)
-    for change in changes:
-        key = TOPIC_KEYS.get(change.name)
-        default = None if key is None else render(topic_default(layers, key))
-        if (refused := _apply(overrides, change, key, default)) is not None:
-            return refused
-    return check_topic(overrides, layers)
+    altered = _alter(current, changes, TOPIC_KEYS, lambda key: render(topic_default(layers, key)))
+    return altered if isinstance(altered, AlterationRefused) else check_topic(altered.overrides, layers)
 
 
 def check_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> Altered | AlterationRefused:
@@ -96,7 +89,7 @@ def alter_broker(
 def alter_group(
     current: Mapping[str, str], changes: Sequence[Change], layers: BrokerLayers
 ) -> Altered | AlterationRefused:
-    altered = _alter_plain(current, changes, GROUP_KEYS)
+    altered = _alter(current, changes, GROUP_KEYS)
     if isinstance(altered, AlterationRefused):
         return altered
     problem = requirements.of_group(altered.overrides, layers)
@@ -106,22 +99,27 @@ def alter_group(
 def alter_client_metrics(
     current: Mapping[str, str], changes: Sequence[Change]
 ) -> Altered | AlterationRefused:
-    altered = _alter_plain(current, changes, CLIENT_METRICS_KEYS)
+    altered = _alter(current, changes, CLIENT_METRICS_KEYS)
     if isinstance(altered, AlterationRefused):
         return altered
     problem = requirements.of_client_metrics(altered.overrides)
     return altered if problem is None else AlterationRefused(*problem)
 
 
-def _alter_plain(
-    current: Mapping[str, str], changes: Sequence[Change], keys: Mapping[str, Key]
+def _alter(
+    current: Mapping[str, str],
+    changes: Sequence[Change],
+    keys: Mapping[str, Key],
+    default_for: Callable[[Key], str | None] = lambda key: key.default,
 ) -> Altered | AlterationRefused:
+    """Key by key; what they are together is not looked at."""
     if (refused := refused_at_sight(changes)) is not None:
         return refused
     overrides = dict(current)
     for change in changes:
         key = keys.get(change.name)
-        if (refused := _apply(overrides, change, key, None if key is None else key.default)) is not None:
+        default = None if key is None else default_for(key)
+        if (refused := _apply(overrides, change, key, default)) is not None:
             return refused
     return Altered(overrides)
 

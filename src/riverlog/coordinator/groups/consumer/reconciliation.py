@@ -58,13 +58,7 @@ def _approach(member: ConsumerMember, goal: Goal, claimed: Claimed | None) -> Co
         for index, epoch in epochs.items():
             (kept if index in target else revoking).setdefault(topic, {})[index] = epoch
     if revoking and _still_owns(claimed, revoking):
-        return replace(
-            member,
-            state=MemberState.UNREVOKED_PARTITIONS,
-            previous_epoch=member.epoch,
-            assigned=kept,
-            revoking=revoking,
-        )
+        return _waiting_for(member, kept, revoking)
     is_all = True
     for topic, target in goal.target.items():
         if topic not in goal.subscribed:
@@ -97,14 +91,19 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, claimed: Claimed |
         for topic in (*member.revoking, *lost)
     }
     if _still_owns(claimed, revoking):
-        return replace(
-            member,
-            state=MemberState.UNREVOKED_PARTITIONS,
-            previous_epoch=member.epoch,
-            assigned=kept,
-            revoking=revoking,
-        )
+        return _waiting_for(member, kept, revoking)
     return replace(member, previous_epoch=member.epoch, assigned=kept)
+
+
+def _waiting_for(member: ConsumerMember, kept: Epochs, revoking: Epochs) -> ConsumerMember:
+    """It has to say that it owns the partitions to be revoked no more."""
+    return replace(
+        member,
+        state=MemberState.UNREVOKED_PARTITIONS,
+        previous_epoch=member.epoch,
+        assigned=kept,
+        revoking=revoking,
+    )
 
 
 def _still_owns(claimed: Claimed | None, revoking: Epochs) -> bool:
