@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from riverlog.metadata.adoption import FoundLog
+from riverlog.model.ids import LeaderEpoch
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import decode_epochs
@@ -20,7 +21,7 @@ def found_logs(directories: Iterable[str]) -> Iterator[FoundLog]:
                 yield FoundLog(partition, read_topic_id(disk, path, clean=False), _latest_epoch(path))
 
 
-def _latest_epoch(path: str) -> int | None:
+def _latest_epoch(path: str) -> LeaderEpoch | None:
     file = os.path.join(path, names.LEADER_EPOCHS)
     if not os.path.exists(file):
         return None

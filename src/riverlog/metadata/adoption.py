@@ -27,7 +27,7 @@ _COMPACT: Final = {"cleanup.policy": "compact"}
 class FoundLog(NamedTuple):
     partition: TopicPartition
     topic_id: UUID | None
-    leader_epoch: int | None
+    leader_epoch: LeaderEpoch | None
     """The latest that has written to it."""
 
 

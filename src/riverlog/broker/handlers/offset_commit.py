@@ -15,7 +15,7 @@ from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -90,7 +90,7 @@ def _new_offset(topic: TopicImage, partition: OffsetCommitRequestPartition, rete
     return NewOffset(
         TopicPartition(topic.name, partition.partition_index),
         partition.committed_offset,
-        None if epoch < 0 else epoch,
+        None if epoch < 0 else LeaderEpoch(epoch),
         partition.committed_metadata or "",
         topic.topic_id,
         None if retention_ms < 0 else retention_ms,

@@ -15,7 +15,7 @@ from riverlog.coordinator.groups.offsets.requests import NewOffset, Verdicts
 from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -113,6 +113,6 @@ def _new_offset(topic: str, partition: TxnOffsetCommitRequestPartition) -> NewOf
     return NewOffset(
         TopicPartition(topic, partition.partition_index),
         partition.committed_offset,
-        None if epoch < 0 else epoch,
+        None if epoch < 0 else LeaderEpoch(epoch),
         partition.committed_metadata or "",
     )

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from riverlog.client.core.retrying import may_change
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.network import Address
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -36,7 +37,7 @@ class CoordinatorKind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class KnownPartition:
     leader: int | None
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     replicas: tuple[int, ...]
 
 
@@ -176,7 +177,9 @@ _MISSING: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 def _view(name: str, topic: MetadataResponseTopic) -> KnownTopic:
     partitions = {
         each.partition_index: KnownPartition(
-            each.leader_id if each.leader_id >= 0 else None, each.leader_epoch, tuple(each.replica_nodes)
+            each.leader_id if each.leader_id >= 0 else None,
+            LeaderEpoch(each.leader_epoch),
+            tuple(each.replica_nodes),
         )
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     }

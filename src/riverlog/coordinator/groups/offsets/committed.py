@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
+from riverlog.model.ids import LeaderEpoch
+
 VERSION = 4
 _NONE = -1
 _EMPTY, _ONE_TAG, _TOPIC_ID_TAG, _TOPIC_ID_BYTES = 1, 1, 0, 16
@@ -25,7 +27,7 @@ _TAG_BYTES = bytes((_ONE_TAG, _TOPIC_ID_TAG, _TOPIC_ID_BYTES))
 
 class CommittedOffset(NamedTuple):
     offset: int
-    leader_epoch: int | None
+    leader_epoch: LeaderEpoch | None
     metadata: str
     committed_ms: int
     expires_ms: int | None

@@ -13,6 +13,7 @@ from riverlog.coordinator.formats.formats import GroupRecord
 from riverlog.coordinator.formats.offset_commits import OffsetCommitKey, OffsetCommitValue
 from riverlog.coordinator.groups.offsets.committed import VERSION, CommittedOffset, Kept, pack, usual_value
 from riverlog.coordinator.runtime.effects import CoordinatorRecord
+from riverlog.model.ids import LeaderEpoch
 from riverlog.wire.codec import MalformedMessage
 
 _VERSION_WITH_EXPIRY = 1
@@ -90,7 +91,7 @@ def _read_unusual(value: bytes, record_offset: int) -> CommittedOffset:
     found = formats.decode_value(OffsetCommitValue, value)
     return CommittedOffset(
         found.offset,
-        None if found.leader_epoch < 0 else found.leader_epoch,
+        None if found.leader_epoch < 0 else LeaderEpoch(found.leader_epoch),
         found.metadata,
         found.commit_timestamp_ms,
         None if found.expire_timestamp_ms < 0 else found.expire_timestamp_ms,

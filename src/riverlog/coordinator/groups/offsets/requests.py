@@ -4,7 +4,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 
 
 class NewOffset(NamedTuple):
@@ -12,7 +12,7 @@ class NewOffset(NamedTuple):
 
     at: TopicPartition
     offset: int
-    leader_epoch: int | None = None
+    leader_epoch: LeaderEpoch | None = None
     metadata: str = ""
     topic_id: UUID | None = None
     retention_ms: int | None = None
@@ -27,7 +27,7 @@ class FoundOffset(NamedTuple):
 
     partition: int
     offset: int | None = None
-    leader_epoch: int | None = None
+    leader_epoch: LeaderEpoch | None = None
     metadata: str = ""
     error: ErrorCode = ErrorCode.NONE
 
