@@ -8,6 +8,7 @@ import pytest
 import uvloop
 
 from riverlog.client.earliest_timer import EarliestTimer
+from tests.waiting import loop_turns
 
 Scenario = Coroutine[Any, Any, None]
 
@@ -29,13 +30,13 @@ def test_it_rings_once_by_the_earliest_also_when_that_is_now(run: Callable[[Scen
             assert timer.when_s is not None
         await asyncio.wait_for(done.wait(), 30)
         for _ in range(3):
-            await asyncio.sleep(0)
+            await loop_turns()
         assert len(rung) == 1
         timer.ring_by(loop.time(), ring)
         timer.cancel()
         assert timer.when_s is None
         for _ in range(3):
-            await asyncio.sleep(0)
+            await loop_turns()
         assert len(rung) == 1
 
     run(scenario())
