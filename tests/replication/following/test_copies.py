@@ -198,7 +198,7 @@ def test_what_was_truncated_does_not_come_back_after_a_power_cut_behind_what_is_
         if anew:
             assert following.copies.settle_in(following.followed, 7, 9) is Outcome.TRUNCATED
         else:
-            assert following.copies.truncate(following.followed, 3, 1) is Outcome.TRUNCATED
+            assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.TRUNCATED
         found = await following.settled()
         assert found.offset == (7 if anew else 1)
         following.store(batch(found.offset, b"new"))

@@ -16,7 +16,7 @@ from uuid import UUID
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.node.coordinators import Coordinators
 from riverlog.node.node import Node
@@ -49,7 +49,7 @@ class State(Enum):
 class _ObservedCopies(Copies):
     on_diverging: Callable[[], None]
 
-    def truncate(self, followed: Followed, epoch: int, end_offset: int) -> Outcome:
+    def truncate(self, followed: Followed, epoch: LeaderEpoch, end_offset: int) -> Outcome:
         self.on_diverging()
         return super().truncate(followed, epoch, end_offset)
 
