@@ -28,6 +28,19 @@ def test_readers_that_leave_are_not_kept() -> None:
     assert len(idle) == 1
     partition.unwatch(reader)
     assert len(idle) == 0
+    partition.let_go()
+    assert idle.take(PARTITION) is None
+
+
+def test_those_who_wait_are_kept_when_their_partition_is_not_and_go_with_the_last() -> None:
+    idle, first, second = IdleReaders(), Watching(), Watching()
+    partition = idle_partition(idle)
+    partition.watch(first)
+    partition.watch(second)
+    partition.let_go()
+    partition.unwatch(first)
+    assert len(idle) == 1
+    partition.unwatch(second)
     assert idle.take(PARTITION) is None
 
 

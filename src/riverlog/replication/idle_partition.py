@@ -17,30 +17,32 @@ from riverlog.storage.log.closed_log import ClosedLog
 class IdleReaders:
     """Those who wait for partitions whose logs are not open."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_waiting", "round")
 
     def __init__(self) -> None:
         self._waiting: dict[TopicPartition, WaitingReaders] = {}
-        """Of the partitions that somebody waits for."""
+        self.round = 0
+        """Another number whenever somebody's readers are not kept here any more."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        """Of how many partitions somebody waits."""
+        return sum(1 for readers in self._waiting.values() if readers)
 
-    def add(self, topic_partition: TopicPartition, reader: Reader) -> WaitingReaders:
-        """From now on it waits, among these."""
+    def of(self, topic_partition: TopicPartition) -> WaitingReaders:
+        """Those of a partition, kept here until `take`, or `forget` while there are none."""
         readers = self._waiting.get(topic_partition)
         if readers is None:
             readers = self._waiting[topic_partition] = WaitingReaders()
-        readers.add(reader)
         return readers
 
-    def discard(self, topic_partition: TopicPartition, reader: Reader, readers: WaitingReaders) -> None:
-        """It waits no more among these, wherever they are by now."""
-        readers.discard(reader)
-        if not readers and self._waiting.get(topic_partition) is readers:
+    def forget(self, topic_partition: TopicPartition, readers: WaitingReaders) -> None:
+        """Let go of these, unless they are elsewhere by now."""
+        if self._waiting.get(topic_partition) is readers:
+            self.round += 1
             del self._waiting[topic_partition]
 
     def take(self, topic_partition: TopicPartition) -> WaitingReaders | None:
+        self.round += 1
         return self._waiting.pop(topic_partition, None)
 
     def put(self, topic_partition: TopicPartition, readers: WaitingReaders) -> None:
@@ -58,7 +60,7 @@ class IdleReaders:
 
 
 class IdlePartition(RoleHolder):
-    __slots__ = ("_idle", "_readers", "log", "topic_id", "topic_partition")
+    __slots__ = ("_idle", "_is_kept", "_readers", "_round", "log", "topic_id", "topic_partition")
 
     def __init__(
         self, topic_partition: TopicPartition, topic_id: UUID, role: Role, log: ClosedLog, idle: IdleReaders
@@ -69,11 +71,26 @@ class IdlePartition(RoleHolder):
         self._role = role
         self._idle = idle
         self._readers: WaitingReaders | None = None
+        self._round = -1
+        self._is_kept = True
 
     def watch(self, reader: Reader) -> None:
-        self._readers = self._idle.add(self.topic_partition, reader)
+        readers = self._readers
+        if readers is None or self._round != self._idle.round:
+            readers = self._readers = self._idle.of(self.topic_partition)
+            self._round = self._idle.round
+        readers.add(reader)
 
     def unwatch(self, reader: Reader) -> None:
         """Also when a `Partition` has taken the readers over since."""
-        if self._readers is not None:
-            self._idle.discard(self.topic_partition, reader, self._readers)
+        readers = self._readers
+        if readers is not None:
+            readers.discard(reader)
+            if not self._is_kept and not readers:
+                self._idle.forget(self.topic_partition, readers)
+
+    def let_go(self) -> None:
+        """Nobody else is given this one: its readers are kept as long as there are any."""
+        self._is_kept = False
+        if self._readers is not None and not self._readers:
+            self._idle.forget(self.topic_partition, self._readers)

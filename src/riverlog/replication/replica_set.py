@@ -206,7 +206,7 @@ class ReplicaSet:
         that has handed over the partition.
         """
         self._is_closed = True
-        self._looked_at.clear()
+        self._forget_idle()
         self._resting.wake_all()
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
@@ -214,7 +214,7 @@ class ReplicaSet:
 
     def fail(self, partitions: Iterable[tuple[TopicPartition, UUID]]) -> None:
         """The directory of these has failed: nothing of them is served until the next start."""
-        self._looked_at.clear()
+        self._forget_idle()
         for topic_partition, topic_id in partitions:
             self._failed.add(topic_partition)
             self._resting.wake(topic_partition)
@@ -233,7 +233,7 @@ class ReplicaSet:
         if self._is_closed:
             return
         self._image = delta.new
-        self._looked_at.clear()
+        self._forget_idle()
         self.standing.brokers = delta.new.brokers
         for name, topic in delta.deleted.items():
             for index, image in enumerate(topic.partitions):
@@ -267,13 +267,18 @@ class ReplicaSet:
         changes = self._logs.changes
         if changes != self._looked_at_after:
             self._looked_at_after = changes
-            self._looked_at.clear()
+            self._forget_idle()
         elif len(self._looked_at) >= _LOOKED_AT_MAX:
-            del self._looked_at[next(iter(self._looked_at))]
+            self._looked_at.pop(next(iter(self._looked_at))).let_go()
         made = self._make_idle(topic, index)
         if isinstance(made, IdlePartition):
             self._looked_at[topic, index] = made
         return made
+
+    def _forget_idle(self) -> None:
+        for idle in self._looked_at.values():
+            idle.let_go()
+        self._looked_at.clear()
 
     def _make_idle(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
         image = self._placed(topic, index)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from riverlog.model.disk import ReadableBuffer
 from riverlog.model.named_tuples import maker_of
-from riverlog.wire.codec import decode_if_short
+from riverlog.wire.codec import AT_ONCE_MAX, decode, decode_if_short
 from riverlog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from riverlog.wire.primitives import id_of
 
@@ -27,6 +27,7 @@ _by_id: Final = _BY_ID.unpack_from
 _named_head: Final = _NAMED_HEAD.unpack_from
 _named_row: Final = _NAMED_ROW.unpack_from
 _EMPTY_RACK_NO_TAGS: Final = 0x0100
+_SHORT_BYTES: Final = 16 * AT_ONCE_MAX  # More partitions than are read at once do not fit into fewer bytes.
 
 
 class SingleFetch(NamedTuple):
@@ -85,7 +86,10 @@ def decode_fetch(data: ReadableBuffer, version: int, start: int = 0) -> SingleFe
         single = _read_by_id(data, start)
     elif version == NAMED_SINGLE_VERSION:
         single = _read_named(data, start)
-    return single or decode_if_short(FetchRequest, version, data, start)[0]
+    if single is not None:
+        return single
+    read = decode if len(data) - start < _SHORT_BYTES else decode_if_short
+    return read(FetchRequest, version, data, start)[0]
 
 
 def _read_by_id(data: ReadableBuffer, pos: int) -> SingleFetch | None:

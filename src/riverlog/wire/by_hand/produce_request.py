@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
-from riverlog.wire.codec import decode_if_short
+from riverlog.wire.codec import AT_ONCE_MAX, decode, decode_if_short
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from riverlog.wire.primitives import MalformedMessage, id_of, read_long_varint
 
@@ -36,6 +36,7 @@ _named: Final = _NAMED.unpack_from
 _named_row: Final = _NAMED_ROW.unpack_from
 _by_id: Final = _BY_ID.unpack_from
 _tags: Final = struct.Struct(">HB").unpack_from
+_SHORT_BYTES: Final = 6 * AT_ONCE_MAX  # More partitions than are read at once do not fit into fewer bytes.
 
 
 class SingleBatch(NamedTuple):
@@ -71,7 +72,10 @@ def decode_produce(data: memoryview, version: int, start: int = 0) -> SingleBatc
             single = _read_classic(data, start, len(data))
     except (IndexError, UnicodeDecodeError, MalformedMessage):
         single = None
-    return single or decode_if_short(ProduceRequest, version, data, start)[0]
+    if single is not None:
+        return single
+    read = decode if len(data) - start < _SHORT_BYTES else decode_if_short
+    return read(ProduceRequest, version, data, start)[0]
 
 
 def _read_classic(data: memoryview, pos: int, size: int) -> SingleBatch | None:
