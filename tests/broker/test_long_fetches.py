@@ -240,8 +240,8 @@ def test_what_is_sent_behind_many_is_written_behind_them(client: RawClient, topi
 
 def test_many_are_acknowledged_when_they_are_on_disk(broker: Broker, client: RawClient) -> None:
     name = f"synced-{next(_topics)}"
-    broker.create_topic(name, partitions=150, config={"riverlog.acks.fsync": "true"})
-    [answer] = client.ask(ApiKey.PRODUCE, 9, produce_of(name, range(150))).responses
+    broker.create_topic(name, partitions=140, config={"riverlog.acks.fsync": "true"})
+    [answer] = client.ask(ApiKey.PRODUCE, 9, produce_of(name, range(140))).responses
     assert {(each.error_code, each.base_offset) for each in answer.partition_responses} == {(0, 0)}
 
 

@@ -37,12 +37,26 @@ class DelayedProduce(DelayedReply):
         self._response = response
         self._is_over = False
         self._pending: list[tuple[Unacknowledged, PendingAck]] = []
+        self._left_count = 0
         for each in waiting:
-            pending = each.partition.when_acknowledged(each.end_offset, self._on_settled)
-            if pending is not None:
-                self._pending.append((each, pending))
-        self._left_count = len(self._pending)
+            self.wait_for(each)
         self._timer = asyncio.get_running_loop().call_later(max(timeout_s, 0), self._on_timeout)
+
+    def __len__(self) -> int:
+        """How many were waited for."""
+        return len(self._pending)
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is left to be waited for, also before anybody has begun to."""
+        return self._is_over or not self._left_count
+
+    def wait_for(self, each: Unacknowledged) -> None:
+        """To be called in the turn in which it was written: later another leader may have written there."""
+        pending = each.partition.when_acknowledged(each.end_offset, self._on_settled)
+        if pending is not None:
+            self._pending.append((each, pending))
+            self._left_count += 1
 
     def _on_settled(self, settled: PendingAck) -> None:
         self._left_count -= 1
@@ -54,7 +68,7 @@ class DelayedProduce(DelayedReply):
         self.poll_soon()
 
     def make(self) -> object:
-        if self._left_count and not self._is_over:
+        if not self.is_settled:
             return NOT_YET
         for (reply, partition, _), pending in self._pending:
             error = _error(pending, partition)

@@ -16,8 +16,8 @@ from riverlog.broker.exchange.origin import Origin
 from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.produce.delayed_produce import DelayedProduce, Unacknowledged
 from riverlog.broker.produce.long_produce import (
-    ACKNOWLEDGED_AT_ONCE,
     LARGE_MIN,
+    LongAcknowledgement,
     by_place_in_pieces,
     count_named,
     outside,
@@ -218,26 +218,28 @@ class ProduceHandler:
             else:
                 refusals = yield from outside(admitted)
         version, now_ms = context.version, self._clock.wall_ms()
-        waiting: list[Unacknowledged] = []
         response = ProduceResponse()
-        for topic, wanted in (yield from by_place_in_pieces(request.topic_data)):
-            answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            response.responses.append(answer)
-            for data in wanted:
-                if refusal is not None:
-                    reply = error_of(data.index, refusal)
-                else:
-                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
-                answer.partition_responses.append(reply)
-                yield None
-        if request.acks == 0:
-            return silence_or_hang_up(response)
-        if self._hints is not None and version >= PRODUCE_HINTS_SINCE:
-            yield from self._hints.on_produce_in_pieces(response, context.listener_name)
-        while waiting:
-            some, left_s = waiting[-ACKNOWLEDGED_AT_ONCE:], ends_s - self._clock.monotonic_s()
-            del waiting[-ACKNOWLEDGED_AT_ONCE:]
-            yield from outside(DelayedProduce(response, some, max(left_s, 0), self._turn).answer())
+        acknowledged = LongAcknowledgement(response, ends_s, self._clock.monotonic_s, self._turn)
+        try:
+            for topic, wanted in (yield from by_place_in_pieces(request.topic_data)):
+                answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+                response.responses.append(answer)
+                for data in wanted:
+                    waiting: list[Unacknowledged] = []
+                    if refusal is not None:
+                        reply = error_of(data.index, refusal)
+                    else:
+                        reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
+                    answer.partition_responses.append(reply)
+                    acknowledged.wait_for(waiting)
+                    yield None
+            if request.acks == 0:
+                return silence_or_hang_up(response)
+            if self._hints is not None and version >= PRODUCE_HINTS_SINCE:
+                yield from self._hints.on_produce_in_pieces(response, context.listener_name)
+            yield from acknowledged.wait()
+        finally:
+            acknowledged.give_up()
         yield from dissolve(request)
         return response
 

@@ -1,18 +1,25 @@
 """What a produce of very many partitions needs to be worked on in pieces; the writing is in `handler`."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, TypeVar
 from uuid import UUID
 
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.produce.delayed_produce import DelayedProduce, Unacknowledged
 from riverlog.model.pieces import Outside, Pieces
-from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from riverlog.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 
 T = TypeVar("T")
 
 LARGE_MIN: Final = 5_000
 """Of so many partitions only a few requests at a time are worked on."""
-ACKNOWLEDGED_AT_ONCE: Final = 100
+_ACKNOWLEDGED_AT_ONCE: Final = 200
 _LOOKED_AT_ONCE: Final = 50
 
 
@@ -42,6 +49,42 @@ def by_place_in_pieces(
             wanted[data.index] = data
             yield None
     return [(topic, wanted.values()) for topic, wanted in merged.values() if wanted]
+
+
+class LongAcknowledgement:
+    """Waits for what was written piece by piece, each from the turn in which it was written."""
+
+    def __init__(
+        self, response: ProduceResponse, ends_s: float, now_s: Callable[[], float], turn: LoopTurn
+    ) -> None:
+        self._response = response
+        self._ends_s = ends_s
+        self._now_s = now_s
+        self._turn = turn
+        self._waits: list[DelayedProduce] = []
+
+    def wait_for(self, written: Iterable[Unacknowledged]) -> None:
+        for each in written:
+            if not self._waits or len(self._waits[-1]) >= _ACKNOWLEDGED_AT_ONCE:
+                left_s = max(self._ends_s - self._now_s(), 0)
+                self._waits.append(DelayedProduce(self._response, (), left_s, self._turn))
+            self._waits[-1].wait_for(each)
+
+    def wait(self) -> Pieces[None]:
+        """Until all of them are committed, or never will be, or the time is over."""
+        while self._waits:
+            wait = self._waits[-1]
+            if wait.is_settled:
+                wait.make()
+                yield None
+            else:
+                yield from outside(wait.answer())
+            self._waits.pop().drop()
+
+    def give_up(self) -> None:
+        """What is waited for still. Can be called afterwards."""
+        for wait in self._waits:
+            wait.drop()
 
 
 def outside(waiting: Awaitable[T]) -> Pieces[T]:
