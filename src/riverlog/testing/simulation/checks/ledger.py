@@ -40,6 +40,8 @@ class PartitionLedger:
     durable_end: int = 0
     """What is below survives a power cut."""
     is_compacted: bool = False
+    is_deleted_from: bool = False
+    """By retention."""
     has_lost: bool = False
     """A power cut has taken what was not synced, or an unclean election what its leader did not have."""
     lost: list[CommittedBatch] = field(default_factory=list)

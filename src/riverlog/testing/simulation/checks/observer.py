@@ -206,6 +206,9 @@ class NodeObserver:
             if header.base_offset < ledger.end and not ledger.is_the_same(header, memoryview(data)):
                 raise Violation("I2", f"{ledger}: after a restart offset {header.base_offset} is another")
         bases = segment_bases(node.disk, directory) if directory is not None else []
+        if bases and ledger.is_deleted_from:
+            # What retention takes from a log that nobody has open is not seen when it goes.
+            ledger.start = max(ledger.start, min(bases[0], ledger.end))
         end = max(bases[-1] if bases else 0, found[-1][0].next_offset if found else 0)
         promised = ledger.durable_end if lost_power else ledger.end
         if end < promised and promised > ledger.start:
@@ -227,6 +230,7 @@ class NodeObserver:
 
 def note_log_start(ledger: PartitionLedger, log_start: int, config: LogConfig) -> None:
     """Retention takes nothing from a log that has none (I1)."""
+    ledger.is_deleted_from |= _may_delete(config)
     if log_start > ledger.start:
         if not _may_delete(config):
             what = f"records from {ledger.start} to {log_start} are deleted, which are to be kept"
