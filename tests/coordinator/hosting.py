@@ -13,6 +13,7 @@ from riverlog.metadata.delta import ImageDelta, delta_between
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import FileSlice
+from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.log.flusher import Flusher
@@ -41,7 +42,10 @@ class HeldExecutor(Executor):
         for _ in range(5):
             held, self.held = self.held, []
             for future, work in held:
-                future.set_result(work())
+                try:
+                    future.set_result(work())
+                except (StorageError, DiskFullError) as error:
+                    future.set_exception(error)
             await loop_turns()
 
 

@@ -183,6 +183,7 @@ class Partition(RoleHolder):
         else:
             self.count_unread()
             self._producers.give_up()
+            self._syncing.give_up()
         if is_new_role:
             self.disturb_readers()
 
@@ -468,5 +469,9 @@ class Partition(RoleHolder):
             return
         _logger.error("%s could not be synced: %s", self.topic_partition, error)
         self._producers.give_up()
-        if isinstance(error, StorageError) and isinstance(self._role, Leader):
+        if not isinstance(self._role, Leader):
+            return
+        if isinstance(error, StorageError):
             self.take_role(Offline(self._role.epoch))
+        elif isinstance(error, DiskFullError):
+            self._syncing.try_again(self.log)
