@@ -1,6 +1,5 @@
 """Logs with replicas that nobody uses are closed, on the leader and on the followers, and nobody notices."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from tests.cluster.nodes import ClusterNode, NodeCluster, run
 from tests.cluster.records import fetch
 from tests.cluster.test_delete_records import delete
 from tests.cluster.test_replicas import TOPIC, bytes_of, leader_of, make_topic, until_equal, write
+from tests.waiting import until, until_told
 
 PARTITIONS = 6
 FEW: dict[str, Any] = {
@@ -43,11 +43,19 @@ async def until_closed(cluster: NodeCluster) -> None:
         await look(cluster)
         return all(len(opened(broker)) <= 1 for broker in cluster.alive)
 
-    for _ in range(200):
-        if await is_done():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError([(broker.node_id, opened(broker)) for broker in cluster.alive])
+    await until_told(is_done, f"too many logs are open on brokers {[each.node_id for each in cluster.alive]}")
+
+
+async def followers_have_asked(cluster: NodeCluster) -> None:
+    """Each of them each leader, several times since."""
+
+    def answered(broker: ClusterNode) -> float:
+        assert isinstance(broker.node.metrics, InMemoryMetrics)
+        return broker.node.metrics.value("riverlog_requests_total", api="Fetch")
+
+    before = {broker.node_id: answered(broker) for broker in cluster.alive}
+    wanted = 4 * (len(cluster.alive) - 1)
+    await until(lambda: all(answered(each) >= before[each.node_id] + wanted for each in cluster.alive))
 
 
 async def written(cluster: NodeCluster) -> ClusterNode:
@@ -85,7 +93,7 @@ def test_they_are_closed_on_all_brokers_and_questions_open_none() -> None:
         left = [opened(broker) for broker in cluster.alive]
         assert await ends(cluster) == {index: [1] for index in range(PARTITIONS)}
         assert await ends(cluster, of_copies=True) == {index: [1] * 3 for index in range(PARTITIONS)}
-        await asyncio.sleep(1.5)  # The followers go on asking.
+        await followers_have_asked(cluster)
         assert [opened(broker) for broker in cluster.alive] == left
         assert epochs(cluster) == before
 

@@ -18,7 +18,7 @@ from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.metadata_store import Create, Operation, OutcomeUnknownError, Set, StoreWriteError
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
-from tests.waiting import until
+from tests.waiting import loop_turns, until
 
 LARGE = 1300
 
@@ -276,7 +276,7 @@ def test_what_is_refused_while_the_controller_stops_is_not_tried_again(
             await beside.delete(layout.broker(2))
             await is_asked.wait()
             closing = asyncio.create_task(parts.controller.close())
-            await asyncio.sleep(0)
+            await loop_turns()
             refusing.set()
             await closing
             assert parts.controller._again is None

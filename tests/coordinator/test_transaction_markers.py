@@ -132,7 +132,7 @@ def test_a_shard_that_is_loaded_again_under_its_epoch_has_markers_written_that_w
 
         sender = MarkerSender(writer, completions, is_ours)
         sender.send(WORK, may_be_written=False)
-        await asyncio.sleep(10)
+        await elapse(10)
         assert completions.works == [WORK]
         assert len(sender) == 0
 

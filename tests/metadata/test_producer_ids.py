@@ -12,6 +12,7 @@ from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import running
 from tests.virtual_time import elapse, run_virtually
+from tests.waiting import loop_turns
 
 
 def run(scenario: Callable[[SimulatedEnsemble, SimulatedStore, ProducerIds], Awaitable[None]]) -> None:
@@ -121,7 +122,7 @@ def test_ids_begin_above_all_where_the_store_does_not_know_what_was_given(is_tak
         ids, other = ProducerIds(ensemble.connect(), NodeId(1)), ProducerIds(ensemble.connect(), NodeId(2))
         given = asyncio.create_task(ids.next_producer_id())
         if is_taking:
-            await asyncio.sleep(0)
+            await loop_turns()
             assert not given.done()
         else:
             assert await given == 0

@@ -1,14 +1,12 @@
 """What is committed: not what stands in the leader's log, but what all replicas in sync have."""
 
-import asyncio
-
 import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.replication.partition import AppendedRecords
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs
 from tests.replication.replicated import ME, NOW_MS, opened, partition_image, records
-from tests.virtual_time import run_virtually
+from tests.virtual_time import elapse, run_virtually
 
 
 @pytest.mark.parametrize("for_all_replicas", [False, True])
@@ -47,11 +45,11 @@ def test_a_sync_for_which_there_was_no_room_is_tried_again_although_nobody_asks(
         partition.append(records(), NOW_MS, for_all_replicas=True)
         logs.disk.capacity_bytes = logs.disk.used_bytes()
         await threads.release()
-        await asyncio.sleep(10)
+        await elapse(10)
         await threads.release()
         assert partition.log.high_watermark == 0
         logs.disk.capacity_bytes = None
-        await asyncio.sleep(5)
+        await elapse(5)
         await threads.release()
         assert partition.log.high_watermark == 1
 
@@ -67,7 +65,7 @@ def test_a_sync_for_which_there_was_no_room_is_not_tried_again_by_who_leads_no_m
         logs.disk.capacity_bytes = logs.disk.used_bytes()
         await threads.release()
         cluster.replicas.close()
-        await asyncio.sleep(10)
+        await elapse(10)
         assert not threads.held
 
     run_virtually(run)

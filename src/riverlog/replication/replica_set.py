@@ -20,7 +20,7 @@ from riverlog.metadata.delta import ImageDelta, PartitionChange
 from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.replication.follower_states import FollowerStates
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders
 from riverlog.replication.in_sync import InSyncReplicas
@@ -89,6 +89,8 @@ class ReplicaSet:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._idle = IdleReaders()
         self._resting = RestingPartitions()
+        self._let_go: dict[TopicPartition, LeaderEpoch] = {}
+        """Of closed logs with other replicas that this node has led: under which epoch."""
         self._failed: set[TopicPartition] = set()
         """In directories that have failed; opened or not."""
         self._looked_at: dict[tuple[str, int], IdlePartition] = {}
@@ -194,6 +196,8 @@ class ReplicaSet:
     def let_go(self, partition: Partition) -> None:
         """Its log is about to be closed; it must be at rest. Those who wait for records go on waiting."""
         del self._partitions[partition.topic_partition]
+        if isinstance(partition.role, Leader) and not partition.in_sync.is_sole:
+            self._let_go[partition.topic_partition] = partition.role.epoch
         if (resting := partition.rest()) is not None:
             self._resting.put(resting)
         if readers := partition.retire():
@@ -341,11 +345,12 @@ class ReplicaSet:
             partition.take_role(self._role_of(partition.log, image))
 
     def _role_of(self, log: Log, image: PartitionImage, *, is_opened: bool = False) -> Role:
-        """`is_opened`: for the first time since this broker is registered, unless it is the only replica."""
+        """`is_opened`: it was closed before."""
         role, latest = self._role(image), log.state.epochs.latest
-        # A leader that was elected since has not written anything under its epoch before its log is opened.
-        is_known = is_opened and isinstance(role, Leader) and len(image.replicas) > 1
-        known_epoch = image.leader_epoch - 1 if is_known else image.leader_epoch
+        # A leader has not written anything under its epoch before its log is opened for the first time in it.
+        was_led = is_opened and self._let_go.pop(log.topic_partition, None) == image.leader_epoch
+        is_new = is_opened and isinstance(role, Leader) and len(image.replicas) > 1 and not was_led
+        known_epoch = image.leader_epoch - 1 if is_new else image.leader_epoch
         is_noted = self.ahead.is_noted(log.topic_partition, image.leader_epoch)
         if latest is None or self._is_alone or not (latest > known_epoch or is_noted):
             self.ahead.forget(log.topic_partition)
@@ -412,6 +417,7 @@ class ReplicaSet:
             partition.take_role(Offline(image.leader_epoch, error))
         self._failed.discard(TopicPartition(topic, index))
         self.ahead.forget(TopicPartition(topic, index))
+        self._let_go.pop(TopicPartition(topic, index), None)
         self._logs.delete_log(TopicPartition(topic, index))
         self._idle.disturb(TopicPartition(topic, index))
         self._resting.wake(TopicPartition(topic, index))
