@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any, Final
 
+from riverlog.model.errors import StorageError
 from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.testing.simulation import faults
 from riverlog.testing.simulation.cases import FORM_S, TOPICS, Case
@@ -155,11 +156,12 @@ class Run:
         for undo in [self._undoing.pop(each) for each in sorted(self._undoing)]:
             undo()
         self._wanted_down.clear()
-        self._leave_out_the_lost()
         for client in world.clients.values():
             client.completed_since_heal = 0
         self._become_writable()
-        if not world.run_until(lambda: self._has_recovered, within_s=PROGRESS_S):
+        until_s = world.loop.now_s + PROGRESS_S
+        self._leave_out_the_lost()
+        if not world.run_until(lambda: self._has_recovered, within_s=until_s - world.loop.now_s):
             late = [each.name for each in self._core() if not each.completed_since_heal]
             state = ", ".join(f"{each.name} is {each.state.value} ({each.failure})" for each in self.nodes)
             raise Violation("I16", f"{PROGRESS_S:.0f} s after the last fault {late} wait; {state}")
@@ -168,16 +170,21 @@ class Run:
 
     def _leave_out_the_lost(self) -> None:
         """Where a directory is dead, clients of what is not in another one wait for ever: nobody can know
-        whether it is in the dead one."""
+        whether it is in the dead one. Looked at when the broker serves: its start takes away what a power cut
+        has left without an id."""
         for node in self.nodes:
-            living = [each for each in node.log_directories if not node.disk.has_died(each)]
-            if len(living) < len(node.log_directories):
+            if _has_dead_directory(node):
+                self._wait_for(node)
+                living = [each for each in node.log_directories if not node.disk.has_died(each)]
                 found = {name for each in living for name in node.disk.list(each)}
                 lost = {
                     topic for topic, count in self._partition_counts() if not _has_all(found, topic, count)
                 }
                 users = (each["name"] for each in self.case.clients if not lost.isdisjoint(topics_of(each)))
                 self._outside.update(users)
+
+    def _wait_for(self, node: SimulatedNode) -> None:
+        self.world.run_until(lambda: node.is_serving, within_s=PROGRESS_S)
 
     def _partition_counts(self) -> list[tuple[str, int]]:
         settings = self.case.settings
@@ -278,7 +285,9 @@ class Run:
         if not self.world.run_until(lambda: node.state is State.DOWN, within_s=_STOP_S):
             left = [task.get_name() for task in node.unfinished()]
             raise Violation("I18", f"{node.name} does not stop; these run: {left}")
-        if node.failure is not None:
+        # That a directory which is dead cannot be saved is said at the end, when all others are.
+        is_told = isinstance(node.failure, StorageError) and _has_dead_directory(node)
+        if node.failure is not None and not is_told:
             raise Violation("I18", f"{node.name} fails to stop: {node.failure}")
 
     def _transactions_end_s(self) -> float:
@@ -353,6 +362,10 @@ class Run:
         client = self.world.add_client(plan["name"], self.nodes, lambda around: self._cast.make(around, plan))
         self.all_clients.append(client)
         return client
+
+
+def _has_dead_directory(node: SimulatedNode) -> bool:
+    return any(node.disk.has_died(each) for each in node.log_directories)
 
 
 def _has_all(directories: set[str], topic: str, count: int) -> bool:
