@@ -2,11 +2,13 @@
 
 from uuid import UUID
 
+import pytest
+
 from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import patch, read_header
-from riverlog.records.builder import build_batch
+from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.testing.simulated_disk import SimulatedDisk
-from riverlog.testing.simulation.checks.ledger import Ledger
+from riverlog.testing.simulation.checks.ledger import CommittedBatch, Ledger, PartitionLedger
 from riverlog.testing.simulation.checks.log_files import LogCursor, base_of
 
 _DIRECTORY = "/data/t-0"
@@ -53,3 +55,27 @@ def test_an_offset_that_no_batch_holds_is_where_the_log_begins() -> None:
     disk = _disk_with_two_batches_of_three()
     assert [base_of(disk, _DIRECTORY, offset) for offset in (0, 2, 3, 5, 6)] == [0, 0, 3, 3, 6]
     assert base_of(SimulatedDisk(), _DIRECTORY, 4) == 4
+
+
+@pytest.mark.parametrize("ended_by", [ControlType.COMMIT, ControlType.ABORT, None])
+def test_what_a_lost_marker_had_committed_is_known_when_an_unclean_election_took_both(
+    ended_by: ControlType | None,
+) -> None:
+    """A replica that has not heard of the election gives them to readers for a while."""
+    ledger = PartitionLedger("t", UUID(int=7), 0)
+    written = build_batch([(0, None, b"v", ())], producer_id=5, transactional=True)
+    other = build_batch([(0, None, b"w", ())], base_offset=0, producer_id=5, transactional=True)
+    ledger.add(CommittedBatch(read_header(written), written))
+    if ended_by is not None:
+        marker = bytearray(
+            build_control_batch(
+                ended_by, timestamp_ms=0, producer_id=5, producer_epoch=0, coordinator_epoch=0
+            )
+        )
+        patch(marker, 0, base_offset=1, leader_epoch=LeaderEpoch(0))
+        ledger.add(CommittedBatch(read_header(marker), bytes(marker)))
+    assert not ledger.was_committed(read_header(written)), "it is not lost"
+    ledger.cut(0)
+    assert ledger.fate_of(read_header(written)) is None
+    assert ledger.was_committed(read_header(written)) is (ended_by is ControlType.COMMIT)
+    assert not ledger.was_committed(read_header(other)), "another batch at the same offset"

@@ -104,6 +104,17 @@ class PartitionLedger:
         position = bisect_right(markers, (header.base_offset, True))
         return markers[position][1] if position < len(markers) else None
 
+    def was_committed(self, header: BatchHeader) -> bool:
+        """Whether the transaction of a batch that was lost had been committed, by a marker that went with it.
+        A replica that has not heard of the loss yet may still give it to readers."""
+        is_behind = False
+        for each in self.lost:
+            if each.base_offset == header.base_offset and each.header.crc == header.crc:
+                is_behind = True
+            elif is_behind and each.header.is_control and each.header.producer_id == header.producer_id:
+                return is_commit(each.data)
+        return False
+
     def records(self) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         for batch in self.batches:
             if not batch.header.is_control:
