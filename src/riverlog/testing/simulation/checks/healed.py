@@ -8,6 +8,7 @@ the newest value of each key, which `compaction` knows.
 from collections.abc import Iterator, Sequence
 
 from riverlog.model.ids import TopicPartition
+from riverlog.replication.partition import Partition
 from riverlog.storage.log.closed_log import LogFacts
 from riverlog.storage.log.log import Log
 from riverlog.testing.simulation.checks.ledger import PartitionLedger
@@ -80,15 +81,16 @@ class HealedCluster:
                 yield state, ledger
 
     def _log(self, node: SimulatedNode, state: PartitionState) -> Log | LogFacts | None:
-        """Or what is known of it while it is closed."""
+        """Or what is known of it while it is closed. One that nobody has used since the start is opened."""
         parts, topic_partition = node.node, TopicPartition(state.topic, state.index)
         if parts is None:
             return None
-        found = parts.replicas.opened(topic_partition)
-        if found is not None:
-            return found.log if found.topic_id == state.topic_id else None
-        known = (facts for at, _, facts in parts.closed_logs() if at == topic_partition)
-        return next((facts for facts in known if facts.topic_id == state.topic_id), None)
+        if parts.replicas.opened(topic_partition) is None:
+            for at, _, facts in parts.closed_logs():
+                if at == topic_partition and facts.topic_id == state.topic_id:
+                    return facts
+        found = node.life.run(lambda: parts.replicas.find(*topic_partition))
+        return found.log if isinstance(found, Partition) and found.topic_id == state.topic_id else None
 
 
 def _min_isr(parts: ObservedNode, topic: str) -> int:

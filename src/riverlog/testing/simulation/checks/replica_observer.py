@@ -299,6 +299,10 @@ class ReplicaObserver(NodeObserver):
             what = f"after {how} it has what was committed up to {held}, {until} was there before"
             raise Violation("I10", f"{ledger} at {node.name}: {what}")
         self._left[ledger] = _Left(end, min(left.flushed, end), min(left.held, end))
+        state = self._replicas.states.present.get((ledger.topic_id, ledger.index))
+        if lost_power and end < ledger.end and state is not None and len(state.replicas) == 1:
+            # Nobody else has it, and a question is answered before the log is opened, which cuts the ledger.
+            ledger.told_ends.clear()
 
 
 def _end_before(ledger: PartitionLedger, epoch: int) -> int:
