@@ -48,6 +48,8 @@ class PartitionLedger:
     unclean_epoch: int = -1
     """The last unclean election by which something may have been cut. What leaders before it still commit is
     lost."""
+    unclean_elected: int = -1
+    """The epoch of the last unclean election in the store; nothing else may have been seen of its leader."""
     written: dict[tuple[int, int], bool] = field(default_factory=dict)
     """Of several replicas: what leaders have appended, by offset and CRC, and whether the leader was to be
     sure that it still led."""

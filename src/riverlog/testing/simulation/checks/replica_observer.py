@@ -30,7 +30,7 @@ from riverlog.testing.simulation.checks.observer import (
     is_replica,
     note_log_start,
 )
-from riverlog.testing.simulation.checks.states import PartitionStates
+from riverlog.testing.simulation.checks.states import PartitionState, PartitionStates
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 
@@ -49,6 +49,14 @@ class Replicas:
     """Who led in which epoch, in which of its lives."""
     on_committed: list[Callable[[PartitionLedger], None]] = field(default_factory=list)
     """Hear of every move of the watermark of a leader."""
+
+    def __post_init__(self) -> None:
+        self.states.on_written.append(self._note_elected)
+
+    def _note_elected(self, state: PartitionState) -> None:
+        ledger = self.ledger.partitions.get((state.topic_id, state.index))
+        if ledger is not None and state.node.unclean_epoch is not None:
+            ledger.unclean_elected = max(ledger.unclean_elected, state.node.unclean_epoch)
 
 
 class ReplicaView(PartitionView):
