@@ -170,3 +170,27 @@ def test_what_nobody_has_used_for_a_day_is_deleted_and_what_is_held_is_not(
     assert len(list(names.iterdir())) == count
     with in_another_process(monkeypatch):
         assert held_name("run", "held").name != held.name
+
+
+def test_a_new_name_is_found_by_others_only_when_it_is_locked(
+    names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that starts at the same moment would lock it first, and both would have it."""
+    seen: list[str] = []
+    real_flock = fcntl.flock
+
+    def flock(file: int, operation: int) -> None:
+        seen.append(name_of(names, file))
+        real_flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    first = held_name("run", "query")
+    assert [each[0] for each in seen] == ["."], "no name that is looked for begins with a dot"
+    [path] = names.iterdir()
+    assert path.name.endswith(first.name)
+
+
+def name_of(names: Path, file: int) -> str:
+    """That of an open file."""
+    [path] = [path for path in names.iterdir() if path.stat().st_ino == os.fstat(file).st_ino]
+    return path.name

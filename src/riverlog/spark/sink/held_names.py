@@ -31,6 +31,8 @@ _UNUSED_S_MAX: Final = 24 * 3600.0
 _SLOTS_MAX: Final = 4096
 _SLOT_BYTES: Final = 8
 _SEPARATOR: Final = "\0"
+_UNSEEN: Final = "."
+"""What no file begins with that somebody looks for."""
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -118,10 +120,24 @@ def _taken(key: str) -> HeldName:
             if path.name.startswith(begin) and (file := _locked(path, os.O_RDWR)) is not None:
                 return HeldName(path.name.removeprefix(begin), _read(file), _file=file)
         _delete_unused(directory)
-        name = _new_name()
-        return HeldName(name, _file=_locked(directory / f"{begin}{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        return _made(directory, begin)
     except OSError:
         return HeldName(_new_name())
+
+
+def _made(directory: Path, begin: str) -> HeldName:
+    """A new one, whose file is locked before others find it: one that was not could be taken first."""
+    name = _new_name()
+    unseen = directory / f"{_UNSEEN}{name}"
+    file = _locked(unseen, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    if file is None:
+        return HeldName(_new_name())
+    try:
+        unseen.rename(directory / f"{begin}{name}")
+    except OSError:
+        os.close(file)
+        raise
+    return HeldName(name, _file=file)
 
 
 def _locked(path: Path, flags: int) -> int | None:
