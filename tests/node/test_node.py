@@ -151,14 +151,14 @@ def test_requests_wait_for_memory_instead_of_taking_more_than_the_budget() -> No
 
 def test_an_idle_node_writes_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    begin = LogDirectory.begin_checkpoint
+    begin = LogDirectory.begin_checkpoint_of_noted
 
     def counted(directory: LogDirectory) -> Callable[[], None]:
         nonlocal looks
         looks += 1
         return begin(directory)
 
-    monkeypatch.setattr(LogDirectory, "begin_checkpoint", counted)
+    monkeypatch.setattr(LogDirectory, "begin_checkpoint_of_noted", counted)
     checkpoint = tmp_path / "replication-offset-checkpoint"
     settings = {"replica.high.watermark.checkpoint.interval.ms": 20}
     with Broker(settings, data_dir=str(tmp_path)) as broker, RawClient(broker) as client:

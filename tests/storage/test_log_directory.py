@@ -258,6 +258,43 @@ def test_an_older_checkpoint_never_replaces_a_newer_one() -> None:
     assert disk.read("/data/replication-offset-checkpoint") == b"0\n1\norders 0 3\n"
 
 
+def test_offsets_of_many_logs_are_noted_in_steps_and_what_goes_in_between_is_not() -> None:
+    disk = SimulatedDisk()
+    directory = open_directory(disk)
+    partitions = [TopicPartition("many", number) for number in range(1_001)]
+    for partition in partitions:
+        directory.create(partition, TOPIC_ID)
+        log = directory.get(partition)
+        assert log is not None
+        append(log, batch(b"v"))
+        log.state.set_high_watermark(1)
+    steps = directory.note_offsets()
+    next(steps)
+    directory.delete(partitions[0])
+    directory.delete(partitions[-1])
+    assert len(list(steps)) == 1
+    directory.begin_checkpoint_of_noted()()
+    watermarks = disk.read("/data/replication-offset-checkpoint").decode().split("\n")
+    assert "many 0 1" not in watermarks
+    assert "many 1000 1" not in watermarks
+    assert watermarks[1] == "999"
+
+
+def test_a_roll_notes_its_own_log_for_the_checkpoint_and_no_other() -> None:
+    disk = SimulatedDisk()
+    directory = with_records(disk, 2)
+    other = TopicPartition("other", 0)
+    directory.create(other, TOPIC_ID)
+    log = directory.get(other)
+    assert log is not None
+    append(log, batch(b"v"))
+    log.state.set_high_watermark(1)
+    rolled = directory.get(PARTITION)
+    assert rolled is not None
+    rolled.sync.roll()
+    assert disk.read("/data/replication-offset-checkpoint") == b"0\n1\norders 0 2\n"
+
+
 def test_flush_ms_names_the_logs_that_are_due() -> None:
     clock = ManualClock()
     directory = with_records(SimulatedDisk(), clock=clock, config=LogConfig(flush_ms=1000))

@@ -1,15 +1,16 @@
 """The three offset checkpoints of a data directory: recovery points, high watermarks, log starts.
 
 Kept by name of the partition's directory, and only where they are not 0, so that idle partitions cost
-nothing. A checkpoint is taken on the event loop as a copy and written by the function that this returns,
-which blocks. Writers take turns, and one that was taken earlier never replaces a later one. The files know a
-partition by its name only, so what they hold of one that is gone must go before another of its name is made
-(`forgotten`): after a crash that one would begin where the other began and be recovered from where the other
-was safe.
+nothing. Offsets are noted log by log, which may take several turns of the event loop: each of them only has
+to be one that its log had. A checkpoint is taken on the event loop as a copy of what is noted, and written by
+the function that this returns, which blocks. Writers take turns, and one that was taken earlier never
+replaces a later one. The files know a partition by its name only, so what they hold of one that is gone must
+go before another of its name is made (`forgotten`): after a crash that one would begin where the other began
+and be recovered from where the other was safe.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from riverlog.model.disk import Disk
@@ -78,10 +79,8 @@ class DirectoryCheckpoints:
             else:
                 self._drop(offsets, name)
 
-    def begin(self, logs: Iterable[tuple[str, Log]]) -> Callable[[], None]:
-        """Take the present offsets; the result writes them. Call it in a thread."""
-        for name, log in logs:
-            self.note(name, log)
+    def begin(self) -> Callable[[], None]:
+        """Take what is noted; the result writes it. Call it in a thread."""
         self._gone = {name: taken for name, taken in self._gone.items() if taken >= self._written}
         self._taken += 1
         number = self._taken
@@ -108,7 +107,7 @@ class DirectoryCheckpoints:
 class RollCheckpoints:
     """After a roll is on disk the recovery point is written, so that a crash scans one segment only.
 
-    Not while another waits to be written: each holds the offsets of every log, and the next brings this."""
+    Not while another waits to be written: each holds all that is noted, and the next brings this."""
 
     __slots__ = ("_checkpoints", "_is_waiting", "_logs", "is_closed", "run_blocking")
 
@@ -127,11 +126,12 @@ class RollCheckpoints:
             return  # Of a log on its way in nothing is written until it has arrived.
         saved = self._checkpoints.recovery_points.get(name, 0)
         if saved < synced.state.segments.active.base_offset <= synced.flushed_offset:
+            self._checkpoints.note(name, self._logs[name])
             if self.run_blocking is None:
-                unless_failing(self._checkpoints.begin(self._logs.items()))
+                unless_failing(self._checkpoints.begin())
             elif not self._is_waiting:
                 self._is_waiting = True
-                self.run_blocking(partial(self._write_waiting, self._checkpoints.begin(self._logs.items())))
+                self.run_blocking(partial(self._write_waiting, self._checkpoints.begin()))
 
     def _write_waiting(self, write: Callable[[], None]) -> None:
         self._is_waiting = False

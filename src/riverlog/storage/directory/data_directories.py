@@ -296,7 +296,9 @@ class DataDirectories:
 
     async def write_checkpoints(self) -> None:
         for directory in self.online:
-            await self.in_thread(directory.begin_checkpoint())
+            for _ in directory.note_offsets():
+                await asyncio.sleep(0)
+            await self.in_thread(directory.begin_checkpoint_of_noted())
 
     async def remove_deleted(self) -> None:
         for directory in self.online:

@@ -10,8 +10,10 @@ the functions that the methods named `begin_` return. Not here: which partitions
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 from uuid import UUID
 
 from riverlog.model.clock import Clock
@@ -46,6 +48,9 @@ from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment
 
 _logger = logging.getLogger(__name__)
+
+_NOTED_PER_TURN: Final = 500
+"""So many open logs are looked at in a millisecond, or less."""
 
 
 class LogDirectory:
@@ -197,7 +202,7 @@ class LogDirectory:
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
         if not self._checkpoints.forgotten(name):
-            self.begin_checkpoint()()
+            self.begin_checkpoint_of_noted()()
         directory = f"{self.path}/{name}"
         self._opened.note(name)
         self._disk.make_directories(directory)
@@ -271,7 +276,7 @@ class LogDirectory:
         """These were closed so: the result writes that down, and blocks; `finish_leaving` follows it. Those
         that are still closed then are not recovered after a crash."""
         self._opened.begin_leaving([name for each in partitions if (name := str(each)) not in self._logs])
-        return self.begin_checkpoint()
+        return self.begin_checkpoint_of_noted()
 
     def finish_leaving(self) -> None:
         self._opened.finish_leaving()
@@ -301,7 +306,7 @@ class LogDirectory:
     def begin_adoption(self, partition: TopicPartition) -> Callable[[], None]:
         """Take the offsets of a log on its way in; the result writes them and blocks."""
         self._checkpoints.note(str(partition), self.futures[partition])
-        return self.begin_checkpoint()
+        return self.begin_checkpoint_of_noted()
 
     def adopt(self, partition: TopicPartition, cleaned_offset: int) -> Log:
         """Take in a copy that is whole, durable and closed. Blocks for a sync and to read its directory."""
@@ -437,9 +442,22 @@ class LogDirectory:
         """The logs whose `flush.ms` has passed; the caller has them synced."""
         return [log for log in self.opened() if log.is_online and log.sync.is_due(now_ms)]
 
+    def note_offsets(self) -> Iterator[None]:
+        """Note those of all open logs for the next checkpoint; others may have their turn at each step."""
+        for number, (name, log) in enumerate(list(self._logs.items()), 1):
+            if self._logs.get(name) is log:
+                self._checkpoints.note(name, log)
+            if not number % _NOTED_PER_TURN:
+                yield
+
+    def begin_checkpoint_of_noted(self) -> Callable[[], None]:
+        """Take the offsets as they were noted last; the result writes them and blocks."""
+        return self._checkpoints.begin()
+
     def begin_checkpoint(self) -> Callable[[], None]:
         """Take all offsets now; the result writes them and blocks."""
-        return self._checkpoints.begin(self._logs.items())
+        deque(self.note_offsets(), maxlen=0)
+        return self._checkpoints.begin()
 
     def begin_cleaner_checkpoint(self) -> Callable[[], None]:
         """Take how far each log has been cleaned; the result writes it and blocks."""
