@@ -123,7 +123,8 @@ def _children_s() -> float:
 
 def longest_turns(partitions: int) -> list[Figure]:
     """No answer may hold the loop for more than 5 ms."""
-    with tempfile.TemporaryDirectory() as directory, Broker(data_dir=directory) as broker:
+    settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
+    with tempfile.TemporaryDirectory() as directory, Broker(settings, data_dir=directory) as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")
         served = Address((host, int(port)))
         _make_topics(served, partitions)
