@@ -123,7 +123,7 @@ class Life:
                 log.sync.finish(task)
             assert log.sync.is_saved_by(task) == (number % 2 == 0)
             if log.sync.is_saved_by(task):
-                directory.close_saved(log)
+                directory.logs.close_saved(log)
                 write = directory.begin_leaving([PARTITION])
                 if number % 4 == 2:  # Somebody opens it before that is written down.
                     directory.get(PARTITION, TOPIC_ID)

@@ -105,7 +105,7 @@ def test_retention_makes_room_on_a_full_disk() -> None:
     assert log is not None
     taken = fill(log, disk)
     log.state.set_high_watermark(log.log_end_offset)
-    assert sum(directory.retention_steps(0)) > 0
+    assert sum(directory.upkeep.retention_steps(0)) > 0
     remove_deleted(directory, 1 << 60)
     append(log, batch(b"room", producer_id=1, epoch=0, sequence=taken))
     assert log.log_end_offset == taken + 1
@@ -165,7 +165,7 @@ def test_a_log_that_is_opened_for_a_moment_on_a_failing_disk_leaves_no_file_open
     directory = open_directory(disk, config=config)
     disk.fail("sync", errno.EIO)
     with pytest.raises(StorageError):
-        list(directory.retention_steps(0))
+        list(directory.upkeep.retention_steps(0))
     assert directory.environment.files.open_files.count == 0
 
 
@@ -185,7 +185,7 @@ def test_a_log_whose_disk_fails_while_it_is_looked_at_to_be_cleaned_leaves_no_fi
         return bool(values(log))
 
     with pytest.raises(StorageError):
-        directory.open_to_clean(PARTITION, read_it)
+        directory.upkeep.open_to_clean(PARTITION, read_it)
     assert directory.environment.files.open_files.count == 0
 
 

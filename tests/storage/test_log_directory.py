@@ -99,7 +99,7 @@ def test_a_clean_start_opens_no_log() -> None:
     assert directory.opened() == []
     assert disk.counts["open"] - before["open"] <= 1
     assert disk.counts["read"] - before.get("read", 0) < 10
-    assert directory.topic_id_of(TopicPartition("idle", 7)) == TOPIC_ID
+    assert directory.logs.topic_id_of(TopicPartition("idle", 7)) == TOPIC_ID
 
 
 def test_logs_that_nobody_opened_after_a_crash_stay_unrecovered_over_a_clean_shutdown() -> None:
@@ -194,7 +194,7 @@ def test_retention_reaches_logs_that_nobody_opened() -> None:
     directory = with_records(disk, 40, config=config)
     directory.close()
     directory = open_directory(disk, config=config)
-    assert sum(directory.retention_steps(10**15)) > 0
+    assert sum(directory.upkeep.retention_steps(10**15)) > 0
     assert directory.opened() == []
     log = directory.get(PARTITION)
     assert log is not None
@@ -299,8 +299,8 @@ def test_flush_ms_names_the_logs_that_are_due() -> None:
     clock = ManualClock()
     directory = with_records(SimulatedDisk(), clock=clock, config=LogConfig(flush_ms=1000))
     log = directory.get(PARTITION)
-    assert directory.flush_due(clock.now_ms + 999) == []
-    assert directory.flush_due(clock.now_ms + 1000) == [log]
+    assert directory.upkeep.flush_due(clock.now_ms + 999) == []
+    assert directory.upkeep.flush_due(clock.now_ms + 1000) == [log]
 
 
 def test_flush_messages_syncs_after_so_many_records() -> None:
@@ -314,13 +314,13 @@ def test_the_size_of_a_partition_is_known_without_opening_it() -> None:
     disk = SimulatedDisk()
     directory = with_records(disk)
     name = str(PARTITION)
-    size = directory.size_of(name)
+    size = directory.logs.size_of(name)
     assert size
     directory.close()
     directory = reopened(disk)
-    assert directory.size_of(name) is None
-    directory.note_sizes(directory.measure([name, "absent-0"]))
-    assert directory.size_of(name) == size
+    assert directory.logs.size_of(name) is None
+    directory.logs.note_sizes(directory.logs.measure([name, "absent-0"]))
+    assert directory.logs.size_of(name) == size
     assert directory.opened() == []
 
 
@@ -329,15 +329,15 @@ def test_a_size_that_was_measured_before_a_log_was_opened_counts_for_nothing() -
     directory = with_records(disk)
     directory.close()
     directory = reopened(disk)
-    measured = directory.measure([str(PARTITION)])
+    measured = directory.logs.measure([str(PARTITION)])
     log = directory.get(PARTITION)
     assert log is not None
-    directory.note_sizes({str(PARTITION): 1, "absent-0": 1})
-    assert directory.size_of(str(PARTITION)) == log.size_bytes == measured[str(PARTITION)]
+    directory.logs.note_sizes({str(PARTITION): 1, "absent-0": 1})
+    assert directory.logs.size_of(str(PARTITION)) == log.size_bytes == measured[str(PARTITION)]
     directory.delete(PARTITION)
-    directory.note_sizes(measured)
-    assert directory.size_of(str(PARTITION)) is None
-    assert directory.measure([str(PARTITION)]) == {}
+    directory.logs.note_sizes(measured)
+    assert directory.logs.size_of(str(PARTITION)) is None
+    assert directory.logs.measure([str(PARTITION)]) == {}
     assert directory.is_online
 
 
@@ -385,7 +385,7 @@ def test_a_topic_id_that_a_power_cut_has_taken_is_written_when_the_log_is_used()
     assert [log.topic_id for log in directory.recover()] == [None]
     directory.get(PARTITION, TOPIC_ID)
     directory.close()
-    assert reopened(disk).topic_id_of(PARTITION) == TOPIC_ID
+    assert reopened(disk).logs.topic_id_of(PARTITION) == TOPIC_ID
 
 
 def test_a_partition_that_a_full_disk_had_no_room_for_can_be_made_later() -> None:

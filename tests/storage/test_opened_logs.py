@@ -54,7 +54,7 @@ def test_after_a_kill_the_logs_that_were_opened_are_recovered() -> None:
     disk = SimulatedDisk()
     directory = written(disk)
     append(log_of(directory, PARTITIONS[1]), batch(b"more"))
-    assert directory.facts_of(PARTITIONS[2]) is not None
+    assert directory.logs.facts_of(PARTITIONS[2]) is not None
     disk.kill()
     directory = open_directory(disk)
     assert directory.unrecovered_count == 1
@@ -132,7 +132,7 @@ class Model:
                 self.directory.close()
                 self.directory = open_directory(self.disk, f"boot {self.boots}")
             case 5:
-                list(self.directory.retention_steps(0))
+                list(self.directory.upkeep.retention_steps(0))
         self.check(self.random.choice(PARTITIONS))
 
     def append(self, partition: TopicPartition) -> None:
@@ -148,10 +148,10 @@ class Model:
         """What is told of a log, open or not, is what it holds."""
         if partition not in self.records or partition not in self.directory:
             return
-        facts = self.directory.facts_of(partition)
+        facts = self.directory.logs.facts_of(partition)
         if facts is not None:
             assert facts.log_end_offset == self.records[partition]
-            assert facts.size_bytes == self.directory.measure([str(partition)])[str(partition)]
+            assert facts.size_bytes == self.directory.logs.measure([str(partition)])[str(partition)]
         else:
             assert log_of(self.directory, partition).log_end_offset == self.records[partition]
 
@@ -171,7 +171,7 @@ class Model:
             if partition not in self.directory:
                 self.records.pop(partition, None)
                 continue
-            told = self.directory.facts_of(partition)
+            told = self.directory.logs.facts_of(partition)
             found = log_of(self.directory, partition).log_end_offset
             assert told is None or told.log_end_offset == found
             assert found in (

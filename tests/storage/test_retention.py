@@ -110,7 +110,7 @@ def test_deleted_files_are_renamed_at_once_and_removed_after_the_delay() -> None
         append(log, batch(b"x" * 100))
     log.state.set_high_watermark(30)
     count = len(log.segments)
-    assert sum(directory.retention_steps(clock.now_ms)) == count
+    assert sum(directory.upkeep.retention_steps(clock.now_ms)) == count
     waiting = [name for name in disk.list(DIRECTORY) if name.endswith(".deleted")]
     assert sum(".log" in name for name in waiting) == count
     remove_deleted(directory, clock.now_ms + 999)

@@ -67,6 +67,6 @@ def _identified(directory: LogDirectory, image: ClusterImage) -> Iterator[tuple[
 
 def _topic_id(directory: LogDirectory, partition: TopicPartition) -> UUID | None:
     try:
-        return directory.topic_id_of(partition)
+        return directory.logs.topic_id_of(partition)
     except CorruptLogError:
         return None  # Whoever opens the log is told.

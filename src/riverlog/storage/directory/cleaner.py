@@ -151,7 +151,9 @@ class Cleaner:
 
     def _look_again(self) -> None:
         self._look_again_s = self._clock.monotonic_s() + _LOOK_AGAIN_S
-        self._unseen.extend((each, log) for each in self._directories() for log in each.closed_to_clean())
+        self._unseen.extend(
+            (each, log) for each in self._directories() for log in each.upkeep.closed_to_clean()
+        )
 
     def _open_unseen(self) -> None:
         if not self._unseen and self._clock.monotonic_s() >= self._look_again_s:
@@ -160,7 +162,7 @@ class Cleaner:
         for _ in range(min(_UNSEEN_PER_LOOK, len(self._unseen))):
             directory, partition = self._unseen.popleft()
             if directory.is_online:
-                directory.open_to_clean(partition, lambda log: examine(log, now_ms).is_due(log.config))
+                directory.upkeep.open_to_clean(partition, lambda log: examine(log, now_ms).is_due(log.config))
 
     def _compacted(self) -> Iterable[Candidate]:
         now_ms = self._clock.wall_ms()

@@ -1,7 +1,7 @@
 """What is known of the logs of a data directory that are not open: how each was closed, or at least its size.
 
 It holds until the log is opened: nothing changes a closed log. What is not known is found out on demand, by
-opening the log for a moment (`LogDirectory.facts_of`) or by looking how long its files are (`measure`).
+opening the log for a moment (`DirectoryLogs.facts_of`) or by looking how long its files are (`measure`).
 """
 
 from collections.abc import Iterable

@@ -60,7 +60,7 @@ class DataDirectories:
         for directory in directories:
             directory.environment.request_sync = flusher.request
             directory.rolls.run_blocking = self._run_blocking
-            directory.on_changed = self._note_change
+            directory.logs.on_changed = self._note_change
             directory.health.on_failure(lambda _: self._note_change())
             directory.health.on_failure(lambda reason, path=directory.path: _report(path, reason))  # type: ignore[misc]
 
@@ -85,7 +85,7 @@ class DataDirectories:
     def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
         """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
         directory = self.directory_of(topic_partition)
-        if directory is not None and directory.topic_id_of(topic_partition) not in (topic_id, None):
+        if directory is not None and directory.logs.topic_id_of(topic_partition) not in (topic_id, None):
             directory.set_aside(topic_partition)  # It is left from another topic of the same name.
             directory = None
         if directory is None:
@@ -109,7 +109,7 @@ class DataDirectories:
         `open_log` does. Nothing is made, and no log stays open."""
         directory = self.directory_of(topic_partition)
         if directory is not None:
-            facts = directory.facts_of(topic_partition)
+            facts = directory.logs.facts_of(topic_partition)
             if facts is None or facts.topic_id in (topic_id, None):
                 return facts
             # It is left from another topic of the same name, and set aside when this one is written to.
@@ -120,7 +120,7 @@ class DataDirectories:
         """A log that is not open and has facts, opened for a moment."""
         directory = self.directory_of(topic_partition)
         assert directory is not None
-        return directory.look_inside(topic_partition)
+        return directory.logs.look_inside(topic_partition)
 
     @property
     def has_failed(self) -> bool:
@@ -135,7 +135,7 @@ class DataDirectories:
     def on_closed_cut(self, listener: Callable[[TopicPartition], None]) -> None:
         """Have it called when retention takes something from a log that is closed."""
         for directory in self._directories:
-            directory.on_closed_cut = listener
+            directory.upkeep.on_closed_cut = listener
 
     def offline(self) -> Iterator[tuple[TopicPartition, UUID]]:
         """What belongs here and is in a directory that has failed, or may be."""
@@ -231,18 +231,18 @@ class DataDirectories:
             if not directory.has(name):
                 continue
             partition = partition_of(name)
-            size = directory.size_of(name)
+            size = directory.logs.size_of(name)
             if size is None:
                 unknown.append(name)
             sizes.setdefault(partition.topic, {})[partition.partition] = size or 0
         for start in range(0, len(unknown), _MEASURED_AT_ONCE):
             some = unknown[start : start + _MEASURED_AT_ONCE]
-            measuring = self._loop.run_in_executor(self._thread, directory.measure, some)
+            measuring = self._loop.run_in_executor(self._thread, directory.logs.measure, some)
             yield measuring
-            directory.note_sizes(measuring.result())
+            directory.logs.note_sizes(measuring.result())
             for name in some:
                 partition = partition_of(name)
-                size = directory.size_of(name)
+                size = directory.logs.size_of(name)
                 if size is None:
                     sizes[partition.topic].pop(partition.partition)  # It is gone meanwhile.
                 else:
@@ -284,14 +284,14 @@ class DataDirectories:
     async def apply_retention(self) -> None:
         """Log by log, with a turn of the event loop for the others after each."""
         for directory in self.online:
-            for deleted in directory.retention_steps(self._clock.wall_ms()):
+            for deleted in directory.upkeep.retention_steps(self._clock.wall_ms()):
                 if deleted:
                     _logger.info("%s: retention let %d segments go", directory.path, deleted)
                 await asyncio.sleep(0)
 
     def flush_due(self) -> None:
         for directory in self.online:
-            for log in directory.flush_due(self._clock.wall_ms()):
+            for log in directory.upkeep.flush_due(self._clock.wall_ms()):
                 self._flusher.request(log.sync)
 
     async def write_checkpoints(self) -> None:
@@ -308,7 +308,7 @@ class DataDirectories:
 
     def expire_producers(self) -> None:
         for directory in self.online:
-            directory.expire_producers(self._clock.wall_ms())
+            directory.upkeep.expire_producers(self._clock.wall_ms())
 
     async def run_what_is_due(self) -> None:
         """All of it now; return when it is done, and when closed segments are on disk, as compaction wants
@@ -358,13 +358,13 @@ class DataDirectories:
     def is_open(self, log: Log) -> bool:
         """Whether it is still what is here."""
         directory = self.directory_of(log.topic_partition)
-        return directory is not None and directory.has_open(log)
+        return directory is not None and directory.logs.is_open(log)
 
     def close_saved(self, log: Log) -> None:
         """Close a log that is open, and of which all is on disk."""
         directory = self.directory_of(log.topic_partition)
         assert directory is not None
-        directory.close_saved(log)
+        directory.logs.close_saved(log)
 
     async def note_closed(self, partitions: Collection[TopicPartition]) -> None:
         """These were closed so, and unless they are opened again need no recovery after a crash."""

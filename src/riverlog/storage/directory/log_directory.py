@@ -12,7 +12,6 @@ the functions that the methods named `begin_` return. Not here: which partitions
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
@@ -24,8 +23,8 @@ from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, RollCheckpoints
 from riverlog.storage.directory.claim import own, take
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
-from riverlog.storage.directory.closed_logs import ClosedLogs
 from riverlog.storage.directory.closing import close_saved, write_states
+from riverlog.storage.directory.directory_logs import DirectoryLogs
 from riverlog.storage.directory.future_logs import FutureLogs
 from riverlog.storage.directory.log_opener import LogOpener
 from riverlog.storage.directory.opened_logs import OpenedLogs
@@ -36,14 +35,14 @@ from riverlog.storage.directory.state import (
     remove_unfinished,
     write_shutdown_state,
 )
+from riverlog.storage.directory.upkeep import Upkeep
 from riverlog.storage.disk.guarded import GuardedDisk
 from riverlog.storage.disk.open_files import OpenFiles
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import partition_of
 from riverlog.storage.files.deleted_files import remove
 from riverlog.storage.files.meta_properties import MetaProperties, write_meta_properties
-from riverlog.storage.files.partition_metadata import read_topic_id, write_topic_id
-from riverlog.storage.log.closed_log import NOTHING, LogFacts, facts_of
+from riverlog.storage.files.partition_metadata import write_topic_id
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.opening import LogEnvironment
 
@@ -72,8 +71,6 @@ class LogDirectory:
         self.meta = meta
         self.health = environment.health
         self.environment = environment
-        self.on_changed: Callable[[], None] = lambda: None  # `facts_of` may answer otherwise than before.
-        self.on_closed_cut: Callable[[TopicPartition], None] = lambda partition: None
         disk = self._disk = environment.files.disk
         assert isinstance(disk, GuardedDisk)
         self._clock = environment.clock
@@ -82,12 +79,7 @@ class LogDirectory:
         self._deleted = environment.deleted
         self._checkpoints = DirectoryCheckpoints(path, disk)
         self._cleaned = CleanerOffsets(path, disk)
-        self._opener = LogOpener(path, environment, config_for, self._checkpoints, self._cleaned)
-        self._logs: dict[str, Log] = {}
-        self.rolls = RollCheckpoints(self._checkpoints, self._logs)
-        environment.on_synced = self.rolls.note_synced
-        closed = self._closed = ClosedLogs(path, disk)
-        self.measure = closed.measure
+        opener = self._opener = LogOpener(path, environment, config_for, self._checkpoints, self._cleaned)
         self.futures = FutureLogs(path, disk, self._deleted, new_uuid, self._open_future)
         known = self._find_partitions()
         # `left_by` is the epoch of the registration under which it was closed with all of it on disk.
@@ -97,7 +89,11 @@ class LogDirectory:
         known -= remove_unfinished(disk, path, dirty & known)
         here = self._here = PresentLogs(known, dirty)
         self.was_clean = not here.unrecovered and (is_marked or not known)
-        self._opened = OpenedLogs(path, disk, boot_id, here.unrecovered | self.futures.names)
+        noted = self._opened = OpenedLogs(path, disk, boot_id, here.unrecovered | self.futures.names)
+        self.logs = DirectoryLogs(path, disk, here, noted, opener, self._checkpoints, self._cleaned)
+        self.upkeep = Upkeep(self.logs, noted, config_for)
+        self.rolls = RollCheckpoints(self._checkpoints, self.logs.opened)
+        environment.on_synced = self.rolls.note_synced
 
     @classmethod
     def open(
@@ -160,7 +156,7 @@ class LogDirectory:
 
     @property
     def open_count(self) -> int:
-        return len(self._logs)
+        return len(self.logs.opened)
 
     def __len__(self) -> int:
         return len(self._here)
@@ -180,18 +176,7 @@ class LogDirectory:
         return self._here.partitions()
 
     def opened(self) -> list[Log]:
-        return list(self._logs.values())
-
-    def has_open(self, log: Log) -> bool:
-        return self._logs.get(str(log.topic_partition)) is log
-
-    def topic_id_of(self, partition: TopicPartition) -> UUID | None:
-        """The topic id on disk, without opening the log."""
-        log = self._logs.get(str(partition))
-        if log is not None:
-            return log.topic_id
-        is_clean = not self._here.is_unrecovered(str(partition))
-        return read_topic_id(self._disk, f"{self.path}/{partition}", clean=is_clean)
+        return list(self.logs.opened.values())
 
     def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
         """Make the directory of a new partition. It is opened, and its files made, on first use."""
@@ -221,82 +206,18 @@ class LogDirectory:
         `topic_id` is what the cluster metadata says: written where a crash took it, an error where the
         directory belongs to another topic of that name.
         """
-        name = str(partition)
-        log = self._logs.get(name)
-        if log is None and name in self._here:
-            self._opened.note(name)
-            log = self._logs[name] = self._open(name, partition, topic_id)
-            self._here.note_opened(name)
-        elif log is not None and log.topic_id is None and topic_id is not None:
-            write_topic_id(self._disk, f"{self.path}/{name}", topic_id)
-            log.topic_id = topic_id
-        return log
-
-    def facts_of(self, partition: TopicPartition) -> LogFacts | None:
-        """What is known of a log that is here and not open, which may take a look into it; None when it is
-        open, or must be opened for good to be recovered."""
-        self.health.require_online()
-        name = str(partition)
-        facts = self._closed.facts_of(name)
-        if facts is not None:
-            return facts
-        if name in self._logs or self._here.is_unrecovered(name):
-            return None
-        if self._here.is_new(name):
-            return NOTHING._replace(topic_id=self.topic_id_of(partition))
-        with self.look_inside(partition):
-            pass
-        return self._closed.facts_of(name)
-
-    @contextmanager
-    def look_inside(self, partition: TopicPartition) -> Iterator[Log]:
-        """Open a log for a moment; what it says of itself is kept."""
-        name = str(partition)
-        assert name not in self._logs
-        assert not self._here.is_unrecovered(name)
-        with self._open_for_a_moment(name, partition) as log:
-            yield log
-
-    @contextmanager
-    def _open_for_a_moment(self, name: str, partition: TopicPartition) -> Iterator[Log]:
-        log = self._open(name, partition)
-        try:
-            yield log
-        finally:
-            self._close(name, log)
-
-    def close_saved(self, log: Log) -> None:
-        """Close a log that is open, and of which all is on disk (`LogSync.is_saved_by`)."""
-        name = str(log.topic_partition)
-        assert self._logs[name] is log
-        del self._logs[name]
-        self._close(name, log, is_saved=True)
+        return self.logs.get(partition, topic_id)
 
     def begin_leaving(self, partitions: Iterable[TopicPartition]) -> Callable[[], None]:
         """These were closed so: the result writes that down, and blocks; `finish_leaving` follows it. Those
         that are still closed then are not recovered after a crash."""
-        self._opened.begin_leaving([name for each in partitions if (name := str(each)) not in self._logs])
+        self._opened.begin_leaving(
+            [name for each in partitions if (name := str(each)) not in self.logs.opened]
+        )
         return self.begin_checkpoint_of_noted()
 
     def finish_leaving(self) -> None:
         self._opened.finish_leaving()
-
-    def _close(self, name: str, log: Log, *, is_saved: bool = False) -> None:
-        """Close a log of which nothing is left to be synced; what is known of it stays."""
-        self._checkpoints.note(name, log)
-        self._cleaned.note(name, log)
-        self._closed.note(name, facts_of(log), is_compacted=log.config.is_compacted)
-        self.on_changed()
-        try:
-            log.close(clean=not is_saved)
-        finally:
-            log.close(clean=False)  # Where it could not be saved its files are let go all the same.
-
-    def _open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
-        self.health.require_online()
-        self._closed.forget(name)
-        self.on_changed()
-        return self._opener.open(partition, topic_id, is_clean=self._here.is_clean(name))
 
     def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
         self.health.require_online()
@@ -315,7 +236,8 @@ class LogDirectory:
         self._opened.note(name)
         self.futures.complete(partition)
         self._here.add(name, is_new=False)
-        log = self._logs[name] = self._open(name, partition)
+        log = self.logs.open(name, partition)
+        self.logs.keep(name, log)
         log.state.cleaned_offset = cleaned_offset
         return log
 
@@ -324,40 +246,13 @@ class LogDirectory:
         try:
             self.delete(partition)
         except (StorageError, DiskFullError):
-            self._here.remove(str(partition))
-            self._closed.forget(str(partition))
-            self.on_changed()
-            if (log := self._logs.pop(str(partition), None)) is not None:
+            self.logs.forget(str(partition))
+            if (log := self.logs.let_go(str(partition))) is not None:
                 log.close(clean=False)
 
     def sync_names(self) -> None:
         """Make what was renamed last. Blocks; any thread."""
         self._disk.sync_directory(self.path)
-
-    def open_to_clean(self, partition: TopicPartition, is_due: Callable[[Log], bool]) -> Log | None:
-        """A compacted log that is closed, if it is due; otherwise it stays so."""
-        name = str(partition)
-        if name in self._logs or name not in self._checkpoints.recovery_points:
-            return None
-        if self._here.is_unrecovered(name) or not self._opener.config_for(partition.topic).is_compacted:
-            return None
-        log = self._open(name, partition)
-        is_kept = False
-        try:
-            if is_due(log):
-                self._opened.note(name)
-                is_kept = True
-        finally:
-            if not is_kept:
-                self._close(name, log)
-        if not is_kept:
-            return None
-        self._logs[name] = log
-        return log
-
-    def closed_to_clean(self) -> list[TopicPartition]:
-        """The compacted logs that were closed since the start, some day to be looked at again."""
-        return [partition_of(name) for name in self._closed.compacted]
 
     def recover(self) -> Iterator[Log]:
         """Open, one by one, every log that needs recovery. Blocks while a large one is scanned."""
@@ -388,26 +283,13 @@ class LogDirectory:
 
     def _take_out(self, name: str, renamed: str) -> None:
         self.health.require_online()
-        if (log := self._logs.pop(name, None)) is not None:
+        if (log := self.logs.let_go(name)) is not None:
             log.rename_and_close(renamed)
         else:
             self._disk.rename(f"{self.path}/{name}", renamed)
-        self._here.remove(name)
-        self._closed.forget(name)
-        self.on_changed()
+        self.logs.forget(name)
         self._checkpoints.forget(name)
         self._cleaned.forget(name)
-
-    def size_of(self, name: str) -> int | None:
-        """Bytes in the segments of a partition that is here; None where nobody has looked yet."""
-        if (log := self._logs.get(name)) is not None:
-            return log.size_bytes
-        return 0 if self._here.is_new(name) else self._closed.size_of(name)
-
-    def note_sizes(self, measured: dict[str, int]) -> None:
-        for name, size_bytes in measured.items():
-            if name in self._here and self.size_of(name) is None:
-                self._closed.note_size(name, size_bytes)
 
     @property
     def free_bytes(self) -> int:
@@ -417,35 +299,11 @@ class LogDirectory:
     def total_bytes(self) -> int:
         return self._disk.total_bytes(self.path)
 
-    def retention_steps(self, now_ms: int) -> Iterator[int]:
-        """Apply retention to one log after the other; yields how many segments each lost.
-
-        Logs that nobody has opened are opened for it and closed again, except empty ones, which a clean
-        shutdown leaves without a recovery point."""
-        for log in self.opened():
-            if log.is_online:
-                yield log.cutting.apply_retention(now_ms)
-        for name in list(self._checkpoints.recovery_points):
-            if name in self._here and name not in self._logs and not self._here.is_unrecovered(name):
-                with self._open_for_a_moment(name, partition_of(name)) as log:
-                    if log.cutting.decide_retention(now_ms):
-                        self._opened.note(name)
-                    count = log.cutting.apply_retention(now_ms)
-                if count:
-                    self.on_closed_cut(log.topic_partition)
-                yield count
-
-    def expire_producers(self, now_ms: int) -> int:
-        return sum(log.state.expire_producers(now_ms) for log in self.opened())
-
-    def flush_due(self, now_ms: int) -> list[Log]:
-        """The logs whose `flush.ms` has passed; the caller has them synced."""
-        return [log for log in self.opened() if log.is_online and log.sync.is_due(now_ms)]
-
     def note_offsets(self) -> Iterator[None]:
         """Note those of all open logs for the next checkpoint; others may have their turn at each step."""
-        for number, (name, log) in enumerate(list(self._logs.items()), 1):
-            if self._logs.get(name) is log:
+        opened = self.logs.opened
+        for number, (name, log) in enumerate(list(opened.items()), 1):
+            if opened.get(name) is log:
                 self._checkpoints.note(name, log)
             if not number % _NOTED_PER_TURN:
                 yield
@@ -461,7 +319,7 @@ class LogDirectory:
 
     def begin_cleaner_checkpoint(self) -> Callable[[], None]:
         """Take how far each log has been cleaned; the result writes it and blocks."""
-        return self._cleaned.begin(self._logs.items())
+        return self._cleaned.begin(self.logs.opened.items())
 
     def begin_removal(self, now_ms: int) -> Callable[[], None] | None:
         """Files that are due to go; the result removes them and blocks. None when there are none."""
@@ -484,7 +342,7 @@ class LogDirectory:
         """Close what is open as it is, and release the directory. Blocks."""
         for log in (*self.opened(), *self.futures.opened()):
             log.close(clean=False)
-        self._logs.clear()
+        self.logs.opened.clear()
         self._lock.release()
 
     def close(self, *, clean: bool = True) -> None:

@@ -80,7 +80,7 @@ class ObservedNode(Node):
     def closed_logs(self) -> Iterator[tuple[TopicPartition, str, LogFacts]]:
         """With their directories, as far as anything is known of them."""
         for directory in self.directories.online:
-            for name, facts in directory._closed._facts.items():
+            for name, facts in directory.logs._closed._facts.items():
                 yield partition_of(name), f"{directory.path}/{name}", facts
 
     async def _serve(
