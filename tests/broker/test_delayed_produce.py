@@ -78,6 +78,11 @@ def on_partition(broker: Broker, work: Callable[[Partition], object], topic: str
     return broker.call(find)
 
 
+def waiting_on(broker: Broker) -> object:
+    """How many producers wait for the partition."""
+    return on_partition(broker, lambda partition: len(partition._waits.producers))
+
+
 def fetched(broker: Broker, end_offset: int) -> None:
     """Both followers have everything below an offset."""
 
@@ -132,11 +137,11 @@ def test_a_time_that_is_up_and_a_leadership_that_is_lost_are_told(broker: Broker
     with RawClient(broker) as client:
         late = client.produce("orders", timeout_ms=100)
         assert (late.error_code, late.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
-        assert on_partition(broker, lambda partition: len(partition._producers)) == 0
+        assert waiting_on(broker) == 0
         client.send(ApiKey.PRODUCE, 9, produce_request("orders", None, timeout_ms=30_000))
         eventually(lambda: end_of(broker) == 2)
         assign(broker, isr=OTHERS[:1])
-        assert on_partition(broker, lambda partition: len(partition._producers)) == 1, "it goes on waiting"
+        assert waiting_on(broker) == 1, "it goes on waiting"
         assign(broker, epoch=1, leader=OTHERS[0])
         lost = reply_of(client.receive(ApiKey.PRODUCE, 9))
         assert (lost.error_code, lost.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1), "possibly written"
@@ -148,8 +153,8 @@ def test_a_client_that_leaves_is_waited_for_no_longer(broker: Broker) -> None:
     assign(broker)
     with RawClient(broker) as client:
         client.send(ApiKey.PRODUCE, 9, produce_request("orders", None, timeout_ms=30_000))
-        eventually(lambda: on_partition(broker, lambda partition: len(partition._producers)) == 1)
-    eventually(lambda: on_partition(broker, lambda partition: len(partition._producers)) == 0)
+        eventually(lambda: waiting_on(broker) == 1)
+    eventually(lambda: waiting_on(broker) == 0)
 
 
 def test_of_several_partitions_each_is_answered_for_itself(broker: Broker) -> None:
@@ -187,7 +192,7 @@ def test_consumers_hear_of_records_when_they_are_committed(broker: Broker) -> No
     size_bytes = 2 * len(one_record())
     with RawClient(broker) as reader, RawClient(broker) as writer:
         reader.send(ApiKey.FETCH, 12, fetch_request("orders", 0, max_wait_ms=60_000, min_bytes=size_bytes))
-        eventually(lambda: on_partition(broker, lambda partition: len(partition._readers)) == 1)
+        eventually(lambda: on_partition(broker, lambda partition: len(partition._waits.readers)) == 1)
         for _ in range(2):
             assert writer.produce("orders", acks=1).error_code == ErrorCode.NONE
         fetched(broker, 1)

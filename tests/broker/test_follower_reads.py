@@ -10,9 +10,10 @@ from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.network import Address
+from riverlog.replication.append_outcomes import AppendedRecords
 from riverlog.replication.following import follower_log
 from riverlog.replication.following.batches import check_batches
-from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.replication.partition import Partition
 from riverlog.storage.log.appends import OffsetOutOfRange
 from riverlog.wire.messages.fetch import (
     FetchPartition,

@@ -153,7 +153,10 @@ def test_a_long_poll_of_many_ends_with_its_time_or_its_topic(
 def watching(broker: Broker, topic: str) -> int:
     async def counted(node: Node) -> int:
         replicas = node._idle_logs._replicas
-        waiting = {**replicas._idle._waiting, **{each.topic_partition: each._readers for each in replicas}}
+        waiting = {
+            **replicas._idle._waiting,
+            **{each.topic_partition: each._waits.readers for each in replicas},
+        }
         return sum(len(readers) for at, readers in waiting.items() if at.topic == topic)
 
     return broker.call(counted)

@@ -9,7 +9,8 @@ import pytest
 
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import NodeId
-from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.replication.append_outcomes import AppendedRecords
+from riverlog.replication.partition import Partition
 from riverlog.storage.log.appends import OffsetOutOfRange
 from tests.broker.replica_client import FetchingFollower, Leader, at
 from tests.coordinator.hosting import Cluster
@@ -322,7 +323,7 @@ def test_a_partition_that_was_forgotten_is_told_nothing_of() -> None:
         scene.append(1)
         [data] = scene.second.take(await waiting)
         assert data.partition_index == 1
-        assert scene.partition._watchers == {}
+        assert not scene.partition._watchers
 
     on_stage(scenario, 2)
 
@@ -340,7 +341,7 @@ def test_a_follower_has_one_session_which_ends_with_its_registration() -> None:
         brokers = {each: broker for each, broker in image.brokers.items() if each != SECOND}
         scene.cluster.show(replace(image, brokers=brokers))
         assert len(scene.leader.sessions) == 0
-        assert scene.partition._watchers == {}
+        assert not scene.partition._watchers
 
     on_stage(scenario)
 

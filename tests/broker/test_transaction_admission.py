@@ -24,7 +24,8 @@ from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
 from riverlog.records.builder import build_batch
-from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.replication.append_outcomes import AppendedRecords
+from riverlog.replication.partition import Partition
 from riverlog.wire.codec import decode, encode
 from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

@@ -28,7 +28,8 @@ from riverlog.model.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from riverlog.records import batch as batches
 from riverlog.records.builder import build_batch
 from riverlog.records.record import records_of
-from riverlog.replication.partition import AppendedRecords, Partition
+from riverlog.replication.append_outcomes import AppendedRecords
+from riverlog.replication.partition import Partition
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.segment_list import LogRead
 from riverlog.storage.producers.state import end_marker

@@ -9,7 +9,8 @@ import pytest
 from riverlog.model.disk import DiskFile
 from riverlog.model.errors import ErrorCode
 from riverlog.node.node import Node
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.testing import Broker

@@ -2,8 +2,8 @@
 
 from riverlog.model.ids import NodeId
 from riverlog.replication.partition import Partition
-from riverlog.replication.resting import Watched
 from riverlog.replication.tenure import Asker
+from riverlog.replication.watchers import Watched
 from tests.coordinator.hosting import Cluster
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.model.errors import ErrorCode, StorageError
 from riverlog.model.ids import TopicPartition
-from riverlog.replication import replica_set
+from riverlog.replication import idle_partition
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.storage.directory.data_directories import DataDirectories
@@ -97,7 +97,7 @@ def test_directories_say_that_a_log_was_opened_or_closed_or_that_they_failed() -
 
 
 def test_of_many_closed_partitions_the_newest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_set, "_LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(idle_partition, "_LOOKED_AT_MAX", 2)
 
     async def run() -> None:
         cluster = Cluster(KnownLogs())

@@ -3,7 +3,7 @@
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.replication.partition import AppendedRecords
+from riverlog.replication.append_outcomes import AppendedRecords
 from tests.coordinator.hosting import Cluster, HeldExecutor, Logs
 from tests.replication.replicated import ME, NOW_MS, opened, partition_image, records
 from tests.virtual_time import elapse, run_virtually

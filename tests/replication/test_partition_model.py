@@ -12,11 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
 from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
-from riverlog.replication.resting import Watched
+from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline
 from riverlog.replication.waiting import PendingAck
+from riverlog.replication.watchers import Watched
 from riverlog.storage.log.flusher import Flusher
 from tests.coordinator.hosting import HeldExecutor, Logs
 from tests.replication.replicated import (

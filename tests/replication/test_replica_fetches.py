@@ -8,7 +8,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.replication.follower_states import FollowerFetch, FollowerState
 from riverlog.replication.partition import Partition
-from riverlog.replication.resting import Watched
+from riverlog.replication.watchers import Watched
 from tests.coordinator.hosting import Cluster
 from tests.replication.replicated import (
     BROKER_EPOCH,

@@ -6,12 +6,15 @@ something changes; the first write makes a `Partition`, which takes over those w
 loop only.
 """
 
+from typing import Final
 from uuid import UUID
 
 from riverlog.model.ids import TopicPartition
 from riverlog.replication.roles import Role, RoleHolder
 from riverlog.replication.waiting import Reader, WaitingReaders
 from riverlog.storage.log.closed_log import ClosedLog
+
+_LOOKED_AT_MAX: Final = 4_096
 
 
 class IdleReaders:
@@ -94,3 +97,27 @@ class IdlePartition(RoleHolder):
         self._is_kept = False
         if self._readers is not None and not self._readers:
             self._idle.forget(self.topic_partition, self._readers)
+
+
+class LookedAt:
+    """Those that requests were given, while the image and what is known of all logs are the same."""
+
+    __slots__ = ("changes", "kept")
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, int], IdlePartition] = {}
+        self.changes = 0
+        """`Logs.changes` when they were made."""
+
+    def make_room(self, changes: int) -> None:
+        """Before another one is kept."""
+        if changes != self.changes:
+            self.changes = changes
+            self.forget_all()
+        elif len(self.kept) >= _LOOKED_AT_MAX:
+            self.kept.pop(next(iter(self.kept))).let_go()
+
+    def forget_all(self) -> None:
+        for idle in self.kept.values():
+            idle.let_go()
+        self.kept.clear()

@@ -8,8 +8,8 @@ producers waiting: it only moves the watermark. Used from the event loop only.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, assert_never
+from collections.abc import Callable
+from typing import assert_never
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
@@ -17,18 +17,22 @@ from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.records import validate as validation
 from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
 from riverlog.replication.batch_rules import batch_rules
+from riverlog.replication.commit_waits import CommitWaits
 from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.in_sync import InSyncReplicas
 from riverlog.replication.isr import IsrChange, IsrRules
 from riverlog.replication.led_replicas import LedReplicas
-from riverlog.replication.resting import PartitionWatcher, Resting
+from riverlog.replication.resting import Resting
 from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
 from riverlog.replication.shared_sync import SharedSync
 from riverlog.replication.standing import Standing
-from riverlog.replication.tenure import Asker, Tenure
-from riverlog.replication.waiting import PendingAck, Reader, UnreadBytes, WaitingProducers, WaitingReaders
-from riverlog.replication.watermark import follows_log_end, high_watermark
+from riverlog.replication.tenure import Tenure
+from riverlog.replication.waiting import PendingAck, Reader, WaitingReaders
+from riverlog.replication.watchers import PartitionWatcher, Watchers
+from riverlog.replication.watermark import high_watermark
+from riverlog.replication.write_terms import WriteTerms, write_terms
 from riverlog.storage.log.appends import Appended, AppendOrigin, AppendOutcome, Duplicate, Refused
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
@@ -36,32 +40,14 @@ from riverlog.storage.log.log import Log
 _logger = logging.getLogger(__name__)
 
 
-class AppendedRecords(NamedTuple):
-    """The records stand in the log; they are acknowledged when the high watermark reaches `end_offset`."""
-
-    first_offset: int
-    end_offset: int
-    append_time_ms: int | None
-
-
-class AppendRefused(NamedTuple):
-    error: ErrorCode
-    message: str | None = None
-    record_errors: tuple[tuple[int, str], ...] = ()
-
-
 class Partition(RoleHolder):
     __slots__ = (
-        "_commits_at_once",
         "_is_unwritable",
-        "_producers",
-        "_readers",
         "_rules",
-        "_short_way_epoch",
-        "_short_way_epoch_for_all",
         "_standing",
         "_syncing",
-        "_unread",
+        "_terms",
+        "_waits",
         "_watchers",
         "flusher",
         "led",
@@ -93,27 +79,21 @@ class Partition(RoleHolder):
         self._syncing = SharedSync(flusher, self._on_synced)
         self._is_unwritable = False
         self._rules = batch_rules(log.config)
-        self._readers = readers or WaitingReaders()
-        self._producers = WaitingProducers()
-        self._unread = UnreadBytes()
-        self._watchers: dict[PartitionWatcher, None] = {}
+        self._waits = CommitWaits(readers or WaitingReaders())
+        self._watchers = Watchers()
         self.led = LedReplicas(in_sync, standing, (topic_id, log.topic_partition.partition))
         self.tenure = Tenure(
             self.led,
             standing,
-            self._askers,
-            self._hurry,
+            lambda: self._watchers.askers(self),
+            self._watchers.hurry,
             lambda: self.log.config.unclean_leader_election,
         )
-        self._note_short_way()
+        self._note_terms()
         self.count_unread()
         if rested is not None:
-            self._take_over(rested)
-
-    def _take_over(self, rested: Resting) -> None:
-        self.led.followers = rested.followers
-        for watcher in tuple(rested.watchers):
-            watcher.move_to(self)
+            self.led.followers = rested.followers
+            rested.watchers.move_to(self)
 
     @property
     def in_sync(self) -> InSyncReplicas:
@@ -124,8 +104,8 @@ class Partition(RoleHolder):
         one is told that it leads nothing, and so asks the `ReplicaSet` again."""
         assert self.is_at_rest
         self._role = Follower(self._role.epoch, None)
-        self._note_short_way()
-        return self._readers
+        self._note_terms()
+        return self._waits.readers
 
     def rest(self) -> Resting | None:
         """What a leader keeps of its followers while the log is closed; to be called before `retire`."""
@@ -140,8 +120,7 @@ class Partition(RoleHolder):
             log.log_end_offset,
             self.led.followers,
         )
-        for watcher in tuple(self._watchers):
-            watcher.move_to(resting)
+        self._watchers.move_to(resting)
         return resting
 
     @property
@@ -149,13 +128,12 @@ class Partition(RoleHolder):
         """Whether its log can be closed: all of it is committed, all in sync have said that they have it, and
         nobody but readers at its end waits for anything."""
         log, role = self.log, self._role
-        if self._syncing.is_under_way or self._producers or self._is_unwritable:
+        if self._syncing.is_under_way or self._waits.producers or self._is_unwritable:
             return False
         if log.high_watermark != log.log_end_offset:
             return False
         if isinstance(role, Leader):
-            are_at_end = self.led.are_in_sync_at(log.log_end_offset)
-            return are_at_end and all(each.may_rest(self) for each in self._watchers)
+            return self.led.are_in_sync_at(log.log_end_offset) and self._watchers.may_rest(self)
         return isinstance(role, Follower) and not self._watchers
 
     def take_role(self, role: Role, in_sync: InSyncReplicas | None = None) -> None:
@@ -176,13 +154,13 @@ class Partition(RoleHolder):
         if is_new_role:
             # What followers had of another epoch they may have to take back.
             self.led.followers.forget_all()
-        self._note_short_way()
+        self._note_terms()
         if isinstance(role, Leader):
             self.log.state.assign_leader_epoch(role.epoch)
             self.advance()
         else:
             self.count_unread()
-            self._producers.give_up()
+            self._waits.producers.give_up()
             self._syncing.give_up()
         if is_new_role:
             self.disturb_readers()
@@ -200,7 +178,7 @@ class Partition(RoleHolder):
     def update_config(self, config: LogConfig) -> None:
         self.log.state.update_config(config)
         self._rules = batch_rules(config)
-        self._note_short_way()
+        self._note_terms()
         self.advance()
 
     def append(
@@ -246,7 +224,8 @@ class Partition(RoleHolder):
         None, and nothing is written, where there is more to look at: `append` knows what. No other request
         can be waiting for an acknowledgement, since each append before this one was committed at once.
         """
-        epoch = self._short_way_epoch_for_all if for_all_replicas else self._short_way_epoch
+        terms = self._terms
+        epoch = terms.short_way_epoch_for_all if for_all_replicas else terms.short_way_epoch
         if epoch is None:
             return None
         fields = validation.ordinary_fields(data, self._rules, now_ms)
@@ -271,23 +250,17 @@ class Partition(RoleHolder):
                 offset = outcome.first_offset
         except (DiskFullError, StorageError) as error:
             return self.not_stored(error)
-        log.state.commit_all()  # As `_note_short_way` has asked `watermark`.
-        if self._readers.waiting:
-            self._readers.wake(len(data))
+        log.state.commit_all()  # As `write_terms` has asked `watermark`.
+        readers = self._waits.readers
+        if readers.waiting:
+            readers.wake(len(data))
         return offset
 
-    def _note_short_way(self) -> None:
-        """Whether what is written is committed, and so under which epoch a batch may be written the short way
-        that one replica, or all, must have; None for no batch.
-
-        To be called when the role, the ISR, the config or `_is_unwritable` has changed.
-        """
-        role, config = self._role, self.log.config
-        self._commits_at_once = follows_log_end(
-            role, self.led.in_sync, waits_for_disk=config.acks_fsync, min_isr=config.min_insync_replicas
+    def _note_terms(self) -> None:
+        """To be called when the role, the ISR, the config or `_is_unwritable` has changed."""
+        self._terms: WriteTerms = write_terms(
+            self._role, self.led.in_sync, self.log.config, is_writable=not self._is_unwritable
         )
-        self._short_way_epoch = role.epoch if self._commits_at_once and not self._is_unwritable else None
-        self._short_way_epoch_for_all = self._short_way_epoch if self.has_enough_replicas else None
 
     @property
     def has_enough_replicas(self) -> bool:
@@ -299,14 +272,14 @@ class Partition(RoleHolder):
             case Appended(first_offset, last_offset, append_time_ms):
                 if self._is_unwritable:
                     self._is_unwritable = False
-                    self._note_short_way()
+                    self._note_terms()
                     _logger.warning("%s is written again", self.topic_partition)
-                if self._commits_at_once:
+                if self._terms.commits_at_once:
                     self.log.state.commit_all()
-                    self._readers.wake(size_bytes)
+                    self._waits.readers.wake(size_bytes)
                 else:
-                    self._unread.add(first_offset, last_offset + 1, size_bytes)
-                    self._tell_watchers()
+                    self._waits.note_written(first_offset, last_offset + 1, size_bytes)
+                    self._watchers.tell(self)
                     if type(self._role) is Leader or self.log.config.acks_fsync:
                         self.advance()  # A follower is told how far it may go.
                 return AppendedRecords(first_offset, last_offset + 1, append_time_ms)
@@ -362,10 +335,7 @@ class Partition(RoleHolder):
 
     def count_unread(self) -> None:
         """Anew: whoever waits is told of what is written and not committed when that changes."""
-        log = self.log
-        self._unread.clear()
-        if log.log_end_offset > log.high_watermark:
-            self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
+        self._waits.count_anew(self.log)
 
     def advance(self) -> None:
         """Move the high watermark as far as it may go, and wake those who wait for it."""
@@ -383,59 +353,42 @@ class Partition(RoleHolder):
         )
         if end > log.high_watermark:
             self.raise_watermark(end)
-            self._tell_watchers()
+            self._watchers.tell(self)
 
     def raise_watermark(self, end: int) -> None:
         self.log.state.set_high_watermark(end)
-        self._producers.release(end)
-        self._readers.wake(self._unread.take(end))
+        self._waits.release(end)
 
     def when_acknowledged(self, end_offset: int, then: Callable[[PendingAck], None]) -> PendingAck | None:
         """None when everything below `end_offset` is committed, else the wait; `then` hears how it ends."""
         if self.log.state.high_watermark >= end_offset:
             return None
-        return self._producers.wait(end_offset, then)
+        return self._waits.producers.wait(end_offset, then)
 
     def acknowledged(self, end_offset: int) -> "asyncio.Future[bool] | None":
         """As `when_acknowledged`: False if it never will be. Cancelling the future only ends the wait."""
         if self.log.state.high_watermark >= end_offset:
             return None
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def settle(ended: PendingAck) -> None:
-            if not future.done():
-                future.set_result(bool(ended.is_committed))
-
-        pending = self._producers.wait(end_offset, settle)
-        future.add_done_callback(lambda _: pending.cancel())
-        return future
+        return self._waits.future(end_offset)
 
     def watch(self, reader: Reader) -> None:
-        self._readers.add(reader)
+        self._waits.readers.add(reader)
 
     def unwatch(self, reader: Reader) -> None:
-        self._readers.discard(reader)
+        self._waits.readers.discard(reader)
 
     def add_watcher(self, watcher: PartitionWatcher) -> None:
         """Have it told of every change until it is removed, also when this node does not lead any more."""
-        self._watchers[watcher] = None
+        self._watchers.add(watcher)
         self.log.state.on_start_moved = self._tell_watchers
 
     def remove_watcher(self, watcher: PartitionWatcher) -> None:
-        self._watchers.pop(watcher, None)
+        self._watchers.remove(watcher)
         if not self._watchers:
             self.log.state.on_start_moved = None
 
-    def _askers(self) -> Iterator[Asker]:
-        return (asker for each in self._watchers if (asker := each.asked(self)) is not None)
-
-    def _hurry(self) -> None:
-        for each in self._watchers:
-            each.hurry()
-
     def _tell_watchers(self) -> None:
-        for watcher in self._watchers:
-            watcher.on_partition_changed(self)
+        self._watchers.tell(self)
 
     def replace_log(self, log: Log) -> None:
         """Go on with a log that holds the same records in another place, on disk up to its end; the caller
@@ -444,7 +397,7 @@ class Partition(RoleHolder):
         self.log.state.on_start_moved = None
         self.log = log
         log.state.on_start_moved = self._tell_watchers if self._watchers else None
-        self._note_short_way()
+        self._note_terms()
         self._syncing.forget()
         if isinstance(self._role, Leader):
             log.state.assign_leader_epoch(self._role.epoch)
@@ -453,14 +406,14 @@ class Partition(RoleHolder):
 
     def disturb_readers(self) -> None:
         """After records were deleted: a waiting reader may now be out of range."""
-        self._readers.disturb()
-        self._tell_watchers()
+        self._waits.readers.disturb()
+        self._watchers.tell(self)
 
     def _report_unwritable(self, error: Exception) -> None:
         """Once, not for each of the batches that producers send again and again."""
         if not self._is_unwritable:
             self._is_unwritable = True
-            self._note_short_way()
+            self._note_terms()
             _logger.error("%s cannot be written: %s", self.topic_partition, error)
 
     def _on_synced(self, error: BaseException | None) -> None:
@@ -468,7 +421,7 @@ class Partition(RoleHolder):
             self.advance()
             return
         _logger.error("%s could not be synced: %s", self.topic_partition, error)
-        self._producers.give_up()
+        self._waits.producers.give_up()
         if not isinstance(self._role, Leader):
             return
         if isinstance(error, StorageError):

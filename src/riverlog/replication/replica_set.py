@@ -5,26 +5,25 @@ for the change goes on. Only the partitions that the delta names are looked at. 
 or written since the start costs nothing here, however many there are; its log is opened (and, if new,
 created) by the first write to it, or by the first read of what is in it. Questions (`look`) neither open nor
 make it, and nor do followers that have all there is (`resting`). A log whose replica was taken off this node
-is deleted, as is that of a deleted topic. One that goes beyond the metadata is neither led nor followed
-(`logs_ahead`).
+is deleted, as is that of a deleted topic. Not here: which role the metadata gives this node
+(`assigned_roles`).
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from riverlog.metadata.delta import ImageDelta, PartitionChange
 from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.replication.assigned_roles import AssignedRoles
 from riverlog.replication.follower_states import FollowerStates
-from riverlog.replication.idle_partition import IdlePartition, IdleReaders
-from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.logs_ahead import LogsAhead
+from riverlog.replication.idle_partition import IdlePartition, IdleReaders, LookedAt
 from riverlog.replication.partition import Partition
 from riverlog.replication.resting import Resting, RestingPartitions
 from riverlog.replication.roles import Follower, Leader, Offline, Role
@@ -34,7 +33,6 @@ from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
 
 _logger = logging.getLogger(__name__)
-_LOOKED_AT_MAX: Final = 4_096
 
 
 class Logs(Protocol):
@@ -82,20 +80,16 @@ class ReplicaSet:
         self._logs = logs
         self._flusher = flusher
         self._log_config = log_config
-        self._is_alone = is_alone
         self.standing = Standing()
-        self.ahead = LogsAhead()
+        self._roles = AssignedRoles(node_id, self.standing, is_alone=is_alone)
+        self.ahead = self._roles.ahead
         self._image = ClusterImage()
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._idle = IdleReaders()
         self._resting = RestingPartitions()
-        self._let_go: dict[TopicPartition, LeaderEpoch] = {}
-        """Of closed logs with other replicas that this node has led: under which epoch."""
         self._failed: set[TopicPartition] = set()
         """In directories that have failed; opened or not."""
-        self._looked_at: dict[tuple[str, int], IdlePartition] = {}
-        """Those of closed logs, for as long as neither the image nor what is known of any log changes."""
-        self._looked_at_after = 0
+        self._looked_at = LookedAt()
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -131,8 +125,8 @@ class ReplicaSet:
         if partition is not None:
             return partition
         # A reader that waits for many asks for each of them again and again, so they are kept.
-        idle = self._looked_at.get(key)
-        if idle is not None and self._logs.changes == self._looked_at_after:
+        idle = self._looked_at.kept.get(key)
+        if idle is not None and self._logs.changes == self._looked_at.changes:
             return idle
         return self._look_at_closed(topic, index)
 
@@ -152,9 +146,9 @@ class ReplicaSet:
             facts = self._logs.facts_of(TopicPartition(topic, index), topic_id)
         except (StorageError, DiskFullError):
             return None
-        if facts is None or self._goes_beyond(facts, image):
+        if facts is None or self._roles.goes_beyond(facts, image):
             return None
-        return self._role(image), facts
+        return self._roles.of(image), facts
 
     def rest(self, idle: IdlePartition, follower: NodeId, broker_epoch: int) -> Resting | None:
         """What is kept of a closed partition that this node leads, for a follower that has all of it; None
@@ -197,7 +191,7 @@ class ReplicaSet:
         """Its log is about to be closed; it must be at rest. Those who wait for records go on waiting."""
         del self._partitions[partition.topic_partition]
         if isinstance(partition.role, Leader) and not partition.in_sync.is_sole:
-            self._let_go[partition.topic_partition] = partition.role.epoch
+            self._roles.note_let_go(partition.topic_partition, partition.role.epoch)
         if (resting := partition.rest()) is not None:
             self._resting.put(resting)
         if readers := partition.retire():
@@ -210,7 +204,7 @@ class ReplicaSet:
         that has handed over the partition.
         """
         self._is_closed = True
-        self._forget_idle()
+        self._looked_at.forget_all()
         self._resting.wake_all()
         for partition in self:
             partition.take_role(Follower(partition.leader_epoch, None))
@@ -218,7 +212,7 @@ class ReplicaSet:
 
     def fail(self, partitions: Iterable[tuple[TopicPartition, UUID]]) -> None:
         """The directory of these has failed: nothing of them is served until the next start."""
-        self._forget_idle()
+        self._looked_at.forget_all()
         for topic_partition, topic_id in partitions:
             self._failed.add(topic_partition)
             self._resting.wake(topic_partition)
@@ -227,7 +221,7 @@ class ReplicaSet:
             if partition is None or image is None:
                 self._idle.disturb(topic_partition)
             elif partition.topic_id == topic_id:
-                partition.take_role(self._failed_role(image))
+                partition.take_role(self._roles.with_failed_directory(image))
 
     def has_failed(self, topic: str, index: int) -> bool:
         return (topic, index) in self._failed
@@ -237,7 +231,7 @@ class ReplicaSet:
         if self._is_closed:
             return
         self._image = delta.new
-        self._forget_idle()
+        self._looked_at.forget_all()
         self.standing.brokers = delta.new.brokers
         for name, topic in delta.deleted.items():
             for index, image in enumerate(topic.partitions):
@@ -268,35 +262,25 @@ class ReplicaSet:
         return image
 
     def _look_at_closed(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
-        changes = self._logs.changes
-        if changes != self._looked_at_after:
-            self._looked_at_after = changes
-            self._forget_idle()
-        elif len(self._looked_at) >= _LOOKED_AT_MAX:
-            self._looked_at.pop(next(iter(self._looked_at))).let_go()
+        self._looked_at.make_room(self._logs.changes)
         made = self._make_idle(topic, index)
         if isinstance(made, IdlePartition):
-            self._looked_at[topic, index] = made
+            self._looked_at.kept[topic, index] = made
         return made
-
-    def _forget_idle(self) -> None:
-        for idle in self._looked_at.values():
-            idle.let_go()
-        self._looked_at.clear()
 
     def _make_idle(self, topic: str, index: int) -> Partition | IdlePartition | ErrorCode:
         image = self._placed(topic, index)
         if isinstance(image, ErrorCode):
             return image
         topic_partition, topic_id = TopicPartition(topic, index), self._image.topics[topic].topic_id
-        role, is_sole = self._role(image), self._in_sync(image).is_sole
+        role, is_sole = self._roles.of(image), self._roles.in_sync(image).is_sole
         if not is_sole and topic_partition in self._failed:
-            return self._failed_role(image).error
+            return self._roles.with_failed_directory(image).error
         try:
             facts = self._logs.facts_of(topic_partition, topic_id)
         except (StorageError, DiskFullError):
             return ErrorCode.KAFKA_STORAGE_ERROR  # That the directory has failed was told when it did.
-        if facts is None or self._goes_beyond(facts, image):
+        if facts is None or self._roles.goes_beyond(facts, image):
             return self._open(topic, index)
         if not is_sole and facts.high_watermark != facts.log_end_offset:
             return self._open(topic, index)  # How much of it is committed, others have to say.
@@ -315,7 +299,7 @@ class ReplicaSet:
             return image
         topic_partition = TopicPartition(topic, index)
         if topic_partition in self._failed:
-            return self._failed_role(image).error
+            return self._roles.with_failed_directory(image).error
         topic_id = self._image.topics[topic].topic_id
         try:
             log = self._logs.open_log(topic_partition, topic_id)
@@ -326,8 +310,8 @@ class ReplicaSet:
         partition = Partition(
             log,
             topic_id,
-            self._role_of(log, image, is_opened=True),
-            self._in_sync(image),
+            self._roles.with_log(log, image, is_opened=True),
+            self._roles.in_sync(image),
             self._flusher,
             self.standing,
             readers=self._idle.take(topic_partition),
@@ -339,58 +323,9 @@ class ReplicaSet:
 
     def note_ahead(self, partition: Partition) -> None:
         """Its leader was found to have another history under the same epoch."""
-        image, latest = self.image_of(partition), partition.log.state.epochs.latest
-        if image is not None and latest is not None and not self._is_alone:
-            self.ahead.note(partition.topic_partition, latest, image.leader_epoch)
-            partition.take_role(self._role_of(partition.log, image))
-
-    def _role_of(self, log: Log, image: PartitionImage, *, is_opened: bool = False) -> Role:
-        """`is_opened`: it was closed before."""
-        role, latest = self._role(image), log.state.epochs.latest
-        # A leader has not written anything under its epoch before its log is opened for the first time in it.
-        was_led = is_opened and self._let_go.pop(log.topic_partition, None) == image.leader_epoch
-        is_new = is_opened and isinstance(role, Leader) and len(image.replicas) > 1 and not was_led
-        known_epoch = image.leader_epoch - 1 if is_new else image.leader_epoch
-        is_noted = self.ahead.is_noted(log.topic_partition, image.leader_epoch)
-        if latest is None or self._is_alone or not (latest > known_epoch or is_noted):
-            self.ahead.forget(log.topic_partition)
-            return role
-        self.ahead.note(log.topic_partition, latest, image.leader_epoch)
-        return Follower(image.leader_epoch, None)
-
-    def _goes_beyond(self, facts: LogFacts, image: PartitionImage) -> bool:
-        return bool(facts.epochs) and self._is_ahead(facts.epochs[-1][0], image)
-
-    def _is_ahead(self, log_epoch: int, image: PartitionImage) -> bool:
-        """Who has the metadata to itself leads whatever that is."""
-        return log_epoch > image.leader_epoch and not self._is_alone
-
-    def _role(self, image: PartitionImage) -> Role:
-        if image.leader != self.node_id:
-            return Follower(image.leader_epoch, image.leader)
-        if self._is_alone or self._is_elected(image):
-            return Leader(image.leader_epoch)
-        return Follower(image.leader_epoch, None)
-
-    def _failed_role(self, image: PartitionImage) -> Offline:
-        """Clients go to the leader, where that is another broker by now."""
-        is_led_elsewhere = image.leader is not None and image.leader != self.node_id
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_led_elsewhere else ErrorCode.KAFKA_STORAGE_ERROR
-        return Offline(image.leader_epoch, error)
-
-    def _is_elected(self, image: PartitionImage) -> bool:
-        """Whether this broker became the leader since it is registered as it is now."""
-        me = self._image.brokers.get(self.node_id)
-        return me is not None and me.epoch == image.leader_broker_epoch
-
-    def _in_sync(self, image: PartitionImage) -> InSyncReplicas:
-        return InSyncReplicas(
-            self.node_id,
-            image.isr,
-            image.replicas,
-            has_eligible=bool(image.elr),
-            partition_epoch=image.partition_epoch,
-        )
+        image = self.image_of(partition)
+        if image is not None and self._roles.note_ahead(partition.log, image):
+            partition.take_role(self._roles.with_log(partition.log, image))
 
     def _follow(self, topic: str, change: PartitionChange) -> None:
         index, before, after = change
@@ -404,9 +339,9 @@ class ReplicaSet:
             self._idle.disturb(TopicPartition(topic, index))
             self._resting.wake(TopicPartition(topic, index))
         elif (topic, index) in self._failed:
-            partition.take_role(self._failed_role(after))
+            partition.take_role(self._roles.with_failed_directory(after))
         elif not isinstance(partition.role, Offline):
-            partition.take_role(self._role_of(partition.log, after), self._in_sync(after))
+            partition.take_role(self._roles.with_log(partition.log, after), self._roles.in_sync(after))
 
     def _drop(self, topic: str, index: int, image: PartitionImage, error: ErrorCode) -> None:
         """Let go of a partition that was here under `image`, and of its log."""
@@ -416,8 +351,7 @@ class ReplicaSet:
         if partition is not None:
             partition.take_role(Offline(image.leader_epoch, error))
         self._failed.discard(TopicPartition(topic, index))
-        self.ahead.forget(TopicPartition(topic, index))
-        self._let_go.pop(TopicPartition(topic, index), None)
+        self._roles.forget(TopicPartition(topic, index))
         self._logs.delete_log(TopicPartition(topic, index))
         self._idle.disturb(TopicPartition(topic, index))
         self._resting.wake(TopicPartition(topic, index))

@@ -8,40 +8,11 @@ are looked at anew under it.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, Union
 from uuid import UUID
 
 from riverlog.model.ids import LeaderEpoch, TopicPartition
 from riverlog.replication.follower_states import FollowerFetch, FollowerStates
-from riverlog.replication.tenure import Asker
-
-if TYPE_CHECKING:
-    from riverlog.replication.partition import Partition
-
-Watched = Union["Partition", "Resting", None]
-
-
-class PartitionWatcher(Protocol):
-    def on_partition_changed(self, partition: "Partition") -> None:
-        """There are more records, or the watermark, the log start or the role is another. Called in the
-        middle of a change: it may only note that there was one, and look later."""
-        ...
-
-    def asked(self, partition: "Partition") -> Asker | None:
-        """Who copies the partition from its leader of this epoch; None for nobody."""
-        ...
-
-    def hurry(self) -> None:
-        """Have its fetch answered, so that the next one comes."""
-        ...
-
-    def may_rest(self, partition: "Partition") -> bool:
-        """Whether there is nothing for it to hear of until somebody writes."""
-        ...
-
-    def move_to(self, watched: Watched) -> None:
-        """It watches this from now on; None: nothing, and it has to look anew."""
-        ...
+from riverlog.replication.watchers import PartitionWatcher, Watchers
 
 
 class Resting:
@@ -71,17 +42,17 @@ class Resting:
         self.log_end_offset = log_end_offset
         """And the high watermark."""
         self.followers = followers
-        self.watchers: dict[PartitionWatcher, None] = {}
+        self.watchers = Watchers()
 
     def on_replica_fetch(self, fetch: FollowerFetch, now_s: float) -> None:
         """Of a follower in sync that has everything."""
         self.followers.note(fetch, now_s, self.log_end_offset)
 
     def add_watcher(self, watcher: PartitionWatcher) -> None:
-        self.watchers[watcher] = None
+        self.watchers.add(watcher)
 
     def remove_watcher(self, watcher: PartitionWatcher) -> None:
-        self.watchers.pop(watcher, None)
+        self.watchers.remove(watcher)
 
 
 class RestingPartitions:
@@ -110,8 +81,7 @@ class RestingPartitions:
     def wake(self, topic_partition: TopicPartition) -> None:
         """The image, or the log, is another: who copies it is looked at anew."""
         if (resting := self._resting.pop(topic_partition, None)) is not None:
-            for watcher in tuple(resting.watchers):
-                watcher.move_to(None)
+            resting.watchers.move_to(None)
 
     def wake_all(self) -> None:
         for topic_partition in tuple(self._resting):

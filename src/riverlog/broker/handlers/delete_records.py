@@ -18,7 +18,7 @@ from riverlog.model.internal_topics import INTERNAL_TOPICS
 from riverlog.replication.idle_partition import IdlePartition
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
-from riverlog.replication.resting import Watched
+from riverlog.replication.watchers import Watched
 from riverlog.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

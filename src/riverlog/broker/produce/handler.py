@@ -33,7 +33,8 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.pieces import Pieces
 from riverlog.records.records_field import is_plain_batch
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.apis import TOPIC_ID_VERSION_MIN
 from riverlog.wire.by_hand.produce_request import SingleBatch

@@ -7,7 +7,7 @@ from riverlog.records.batch import ATTRIBUTES_LOW_BYTE_AT, CODEC_MASK
 from riverlog.records.compression import Codec
 from riverlog.records.records_field import find_batch, first_batch_fault, is_transactional
 from riverlog.records.rules import Rejected
-from riverlog.replication.partition import AppendRefused
+from riverlog.replication.append_outcomes import AppendRefused
 from riverlog.wire.messages.produce import ProduceRequest
 
 _ACKS = frozenset({-1, 0, 1})

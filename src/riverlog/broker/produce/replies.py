@@ -2,7 +2,8 @@
 
 from riverlog.broker.exchange.context import HangUp
 from riverlog.model.errors import ErrorCode
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,

@@ -37,7 +37,8 @@ from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch
 from riverlog.records.batch import HEADER_BYTES
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.records.compression import Codec
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
 from riverlog.storage.log.appends import AppendOrigin
 

@@ -16,7 +16,8 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
 from riverlog.model.internal_topics import OFFSETS_TOPIC
 from riverlog.records.builder import ControlType, build_control_batch
-from riverlog.replication.partition import AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.log.appends import AppendOrigin
 

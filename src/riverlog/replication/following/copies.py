@@ -13,11 +13,12 @@ from typing import NamedTuple
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import LeaderEpoch
 from riverlog.model.metrics import Metrics
+from riverlog.replication.append_outcomes import AppendRefused
 from riverlog.replication.following import follower_log
 from riverlog.replication.following.batches import BadBatch, check_batches
 from riverlog.replication.following.followed import AT_BEGINNING, Followed, Position
 from riverlog.replication.following.truncation import gives_up_committed, offset_to_keep
-from riverlog.replication.partition import AppendRefused, Partition
+from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.roles import is_followed
 from riverlog.storage.log.closed_log import NOTHING, LogFacts

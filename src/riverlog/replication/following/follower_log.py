@@ -9,7 +9,8 @@ import asyncio
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import LeaderEpoch
 from riverlog.records.rules import Accepted
-from riverlog.replication.partition import AppendedRecords, AppendRefused, Partition
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
+from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Offline, is_followed
 from riverlog.storage.log.appends import AppendOrigin
 

@@ -18,7 +18,7 @@ def check_left_over(loop: VirtualLoop, node: SimulatedNode, parts: ObservedNode)
     if timers:
         raise Violation("I18", f"after the broker has stopped these are still to come: {timers}")
     for partition in parts.replicas:
-        waiting = len(partition._readers) + len(partition._producers)
+        waiting = len(partition._waits.readers) + len(partition._waits.producers)
         if waiting:
             what = f"after the broker has stopped {waiting} wait for {partition.topic_partition}"
             raise Violation("I18", what)
