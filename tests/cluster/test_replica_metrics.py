@@ -135,7 +135,7 @@ def test_how_many_records_a_follower_lacks_is_told_for_each_leader() -> None:
         follower = next(broker for broker in cluster.alive if broker is not leader)
         following = follower.node._following
         assert following is not None
-        fetcher = following._fetchers[leader.node_id]
+        fetcher = following.following._fetchers[leader.node_id]
         peer = str(leader.node_id)
         await cluster.until(lambda: shown(follower, "follower_lag_records", peer=peer) == 0)
         [followed] = (each for each in fetcher._session if each.index == 0)

@@ -6,14 +6,14 @@ building it from the store (`image_builder`), what differs between two (`delta`)
 are the same object, so an idle partition costs the pointer to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.network import Address
 
@@ -119,6 +119,17 @@ class ClusterImage:
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        image = self.topics.get(topic)
+        return None if image is None else image.topic_id
+
+    def hosted(self, node_id: NodeId) -> Iterator[tuple[TopicPartition, UUID]]:
+        """The partitions of which a broker has a replica, with their topic ids."""
+        for name, topic in self.topics.items():
+            for index, partition in enumerate(topic.partitions):
+                if node_id in partition.replicas:
+                    yield TopicPartition(name, index), topic.topic_id
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:
         image = self.topics.get(topic)

@@ -7,7 +7,7 @@ failed start.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from uuid import UUID, uuid4
 
@@ -18,10 +18,7 @@ from riverlog.broker.exchange.turn import LoopTurn
 from riverlog.broker.net.cold_reads import ColdReader
 from riverlog.broker.net.interception import Interception, NoInterception
 from riverlog.controller.controller import Controller
-from riverlog.controller.decisions.leadership import ElectionRules
-from riverlog.controller.decisions.topics import TopicRules
 from riverlog.metadata import cluster
-from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.producer_ids import ProducerIds
@@ -33,7 +30,6 @@ from riverlog.model.config.settings import Settings
 from riverlog.model.config.slices import LogConfig, ServerConfig
 from riverlog.model.disk import Disk
 from riverlog.model.executor import Executor, MakeExecutor
-from riverlog.model.ids import TopicPartition
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Address, Network
@@ -46,26 +42,23 @@ from riverlog.node.coordinators import Coordinators
 from riverlog.node.descriptors import DescriptorShares
 from riverlog.node.duties import Duties
 from riverlog.node.failed_directories import FailedDirectories
-from riverlog.node.followed_leaders import following_of
+from riverlog.node.following_parts import FollowingParts
 from riverlog.node.handing_over import hand_over
 from riverlog.node.live_config import LiveConfig
+from riverlog.node.own_controller import controller_of
 from riverlog.node.own_directories import join_cluster, open_directories
-from riverlog.node.own_duties import own_duties
+from riverlog.node.own_duties import cleaner_of, own_duties
 from riverlog.node.peer_brokers import peers_of
 from riverlog.node.registering import registrar_of
 from riverlog.node.replication_parts import ReplicationParts
 from riverlog.node.serving import MakeDoor, Serving
 from riverlog.node.stores import is_shared, open_configured_store
 from riverlog.node.surroundings import Surroundings
-from riverlog.replication.following.following import Following
 from riverlog.replication.idle_logs import INTERVAL_MS as IDLE_LOOKS_MS
 from riverlog.replication.idle_logs import IdleLogs
-from riverlog.replication.log_end_reports import LogEndReports
 from riverlog.replication.log_moves import LogMoves
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.unclaimed_logs import set_strays_aside
-from riverlog.storage.directory.cleaner import THREADS_MAX as CLEANER_THREADS_MAX
-from riverlog.storage.directory.cleaner import Cleaner
 from riverlog.storage.directory.data_directories import DataDirectories
 from riverlog.storage.directory.gauges import measure_storage
 from riverlog.storage.disk.local import LocalDisk
@@ -128,7 +121,7 @@ class Node:
         self._is_clean = True
         self._serving: Serving | None = None
         self._registrar: Registrar | None = None
-        self._following: Following | None = None
+        self._following: FollowingParts | None = None
         self.has_failed = asyncio.Event()
         """Set when no data directory is left, and the broker has left its cluster: it is to be stopped."""
 
@@ -221,9 +214,7 @@ class Node:
         await self._set_strays_aside(store)
         was_switched_off = await has_other_boot_id(store, self.config.node_id, given.boot_id())
         has_open_transactions = await directories.recover()
-        self._peers = peers_of(self.config, given.network, lambda: follower.image, given.random.random)
-        self._stack.callback(self._peers.close)
-        follower.subscribe(self._give_up_peers)
+        self._peers = peers_of(given, follower)
         self._producer_ids = producer_ids = ProducerIds(store, self.config.node_id, follow=follower.refresh)
         self._stack.push_async_callback(producer_ids.close)
         self._coordinators = coordinators = self._make_coordinators(replicas, producer_ids, thread)
@@ -260,7 +251,7 @@ class Node:
             flusher,
             thread,
             given.clock,
-            self._hosted,
+            lambda: self._follower.image.hosted(self.config.node_id),
             unusable=unusable,
             savers=given.executor("save", _SAVE_THREADS),
         )
@@ -307,7 +298,7 @@ class Node:
         rate, follower = self._given.live_config.move_bytes_per_second_max, self._follower
         moves = LogMoves(self._directories, replicas, flusher, lambda: rate(follower.image))
         self._stack.push_async_callback(moves.close)
-        moves.resume(lambda topic: _topic_id(follower.image, topic))
+        moves.resume(lambda topic: follower.image.topic_id(topic))
         return moves
 
     async def _open_configured_store(self, directory: str) -> MetadataStore:
@@ -323,18 +314,7 @@ class Node:
         moves: LogMoves,
     ) -> None:
         given, follower = self._given, self._follower
-        self.controller = controller = Controller(
-            store,
-            follower,
-            self.config.node_id,
-            rules=self._topic_rules,
-            new_id=given.new_id,
-            random=given.random,
-            wall_ms=given.clock.wall_ms,
-            election_rules=self._election_rules,
-            metrics=self.metrics,
-            is_alone=given.is_alone,
-        )
+        self.controller = controller = controller_of(given, store, follower)
         self._stack.push_async_callback(self._close_controller, controller)
         turn, cold_reader = LoopTurn(), ColdReader(given.executor("cold-read", _COLD_READ_THREADS))
         collaborators = collaborators_of(
@@ -371,28 +351,17 @@ class Node:
 
     def _start_following(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
         """Copy from other brokers what they lead and this one has a replica of."""
-        follower, registrar = self._follower, self._registrar
-        assert registrar is not None
-        self._following = following = following_of(
-            self._given.settings,
-            self.config,
+        assert self._registrar is not None
+        self._following = parts = FollowingParts(
+            self._given,
+            self._follower,
             replicas,
-            self._given.network,
-            lambda: follower.image,
-            broker_epoch=lambda: registrar.last_epoch,
-            write_checkpoints=directories.write_checkpoints,
-            chance=self._given.random.random,
-            metrics=self.metrics,
+            directories,
+            self._registrar,
+            on_older=self._begin_ids_above_all,
         )
-        self._stack.push_async_callback(following.close)
-        follower.subscribe(following.apply)
-        reports = LogEndReports(
-            replicas, registrar.announce_log_ends, self.metrics, on_older=self._begin_ids_above_all
-        )
-        self._stack.push_async_callback(reports.close)
-        follower.subscribe(reports.apply)
-        reports.start()
-        following.start(follower.image)
+        self._stack.push_async_callback(parts.close)
+        parts.start()
 
     def _begin_ids_above_all(self) -> None:
         """Producers that have got their ids since the backup was made are in the logs."""
@@ -416,45 +385,13 @@ class Node:
             duties.start(duty)
 
     def _start_cleaner(self, directories: DataDirectories) -> None:
-        self._cleaner = cleaner = Cleaner(
-            lambda: directories.online,
-            lambda: self._given.live_config.cleaner_config(self._follower.image),
-            executor=self._given.executor("cleaner", CLEANER_THREADS_MAX),
-            clock=self._given.clock,
-            metrics=self.metrics,
-        )
+        self._cleaner = cleaner = cleaner_of(self._given, self._follower, directories)
         self._stack.push_async_callback(cleaner.close)
         cleaner.start()
 
     def _log_config(self, topic: str) -> LogConfig:
         return self._given.live_config.log_config(self._follower.image, topic)
 
-    def _topic_rules(self) -> TopicRules:
-        return TopicRules(
-            self.config.num_partitions,
-            self.config.default_replication_factor,
-            lambda overrides: self._given.live_config.topic_problem(self._follower.image, overrides),
-        )
-
-    def _election_rules(self, image: ClusterImage, topic: str) -> ElectionRules:
-        config = self._given.live_config.log_config(image, topic)
-        return ElectionRules(config.min_insync_replicas, config.unclean_leader_election)
-
-    def _give_up_peers(self, delta: ImageDelta) -> None:
-        for node_id in delta.brokers_removed:
-            self._peers.give_up(node_id)
-
-    def _hosted(self) -> Iterator[tuple[TopicPartition, UUID]]:
-        for name, topic in self._follower.image.topics.items():
-            for index, partition in enumerate(topic.partitions):
-                if self.config.node_id in partition.replicas:
-                    yield TopicPartition(name, index), topic.topic_id
-
     async def _close_directories(self, directories: DataDirectories) -> None:
         epoch = None if self._registrar is None or self._given.is_alone else self._registrar.broker_epoch
         await directories.close(clean=self._is_clean, broker_epoch=epoch)
-
-
-def _topic_id(image: ClusterImage, topic: str) -> UUID | None:
-    found = image.topics.get(topic)
-    return None if found is None else found.topic_id

@@ -1,13 +1,15 @@
-"""What a node does every so often, and how often."""
+"""What a node does every so often, and how often; compaction is due when the logs say so."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from riverlog.controller.controller import Controller
+from riverlog.metadata.follower import MetadataFollower
 from riverlog.node.duties import Duty
 from riverlog.node.serving import Serving
 from riverlog.node.surroundings import Surroundings
 from riverlog.replication.idle_logs import IdleLogs
+from riverlog.storage.directory.cleaner import THREADS_MAX, Cleaner
 from riverlog.storage.directory.data_directories import DataDirectories
 
 _REMOVAL_MS: Final = 5_000
@@ -44,3 +46,13 @@ def own_duties(
         yield Duty("balancing leaders", interval_ms, controller.rebalance_leaders)
     flush_ms = config.flush_scheduler_interval_ms
     yield Duty("flushing", min(flush_ms or _FLUSH_LOOK_MS, _FLUSH_LOOK_MS), directories.flush_due)
+
+
+def cleaner_of(given: Surroundings, follower: MetadataFollower, directories: DataDirectories) -> Cleaner:
+    return Cleaner(
+        lambda: directories.online,
+        lambda: given.live_config.cleaner_config(follower.image),
+        executor=given.executor("cleaner", THREADS_MAX),
+        clock=given.clock,
+        metrics=given.metrics,
+    )

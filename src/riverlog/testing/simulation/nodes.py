@@ -97,8 +97,8 @@ class ObservedNode(Node):
 
     def _start_following(self, replicas: ReplicaSet, directories: DataDirectories) -> None:
         super()._start_following(replicas, directories)
-        following = self._following
-        assert following is not None
+        assert self._following is not None
+        following = self._following.following
         copies = _ObservedCopies(replicas, self.metrics)
         copies.on_diverging = self.on_diverging
         following._copies = copies
