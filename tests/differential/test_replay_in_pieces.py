@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from riverlog.broker.dispatch import dispatcher
+from riverlog.broker.exchange import long_work
 from riverlog.broker.handlers import describe_configs
 from riverlog.testing import Broker
 from tests.differential.compare import disagreements, sent
@@ -25,7 +26,8 @@ def test_answers_in_pieces_are_those_of_kafka(
     monkeypatch.setattr(dispatcher, "_LONG_REQUEST_BYTES", 0)
     monkeypatch.setattr(describe_configs, "_SHORT_RESOURCES_MAX", 0)
     for name, module in list(sys.modules.items()):
-        if name.startswith("riverlog.broker.handlers.") and hasattr(module, "SHORT_ENTRIES_MAX"):
+        is_asked = name.startswith("riverlog.broker.handlers.") or module is long_work
+        if is_asked and hasattr(module, "SHORT_ENTRIES_MAX"):
             monkeypatch.setattr(module, "SHORT_ENTRIES_MAX", 0)
     found = []
     with Broker(config=OUR_CONFIG) as broker:

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from riverlog.broker.exchange.context import HangUp
-from riverlog.model.pieces import Outside, Pieces
+from riverlog.model.pieces import Outside, Pieces, at_once
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +36,11 @@ class InPieces(NamedTuple, Generic[R]):
     pieces: Pieces[R | HangUp | None]
     is_large: bool = True
     """False where it is done in pieces only because it may have to wait for something."""
+
+
+def at_once_if_short(pieces: Pieces[R], entries: int) -> R | InPieces[R]:
+    """The response to a request of so many entries, or the response in the making."""
+    return at_once(pieces) if entries <= SHORT_ENTRIES_MAX else InPieces(pieces)
 
 
 class Place:

@@ -2,11 +2,11 @@
 transactions."""
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
+from riverlog.broker.exchange.long_work import InPieces, at_once_if_short
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.pieces import Pieces, at_once
+from riverlog.model.pieces import Pieces
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.producers.state import ProducerEntry
 from riverlog.wire.messages.describe_producers import (
@@ -26,9 +26,8 @@ class DescribeProducersHandler:
     def handle(
         self, request: DescribeProducersRequest, context: RequestContext
     ) -> DescribeProducersResponse | InPieces[DescribeProducersResponse]:
-        pieces = self._in_pieces(request)
-        is_short = sum([len(topic.partition_indexes) for topic in request.topics]) <= SHORT_ENTRIES_MAX
-        return at_once(pieces) if is_short else InPieces(pieces)
+        count = sum([len(topic.partition_indexes) for topic in request.topics])
+        return at_once_if_short(self._in_pieces(request), count)
 
     def _in_pieces(self, request: DescribeProducersRequest) -> Pieces[DescribeProducersResponse]:
         response = DescribeProducersResponse()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
+from riverlog.broker.exchange.long_work import InPieces, at_once_if_short
 from riverlog.broker.shared import authorized_operations
 from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.controller.decisions import names
@@ -16,7 +16,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.image import TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.internal_topics import INTERNAL_TOPICS
-from riverlog.model.pieces import Pieces, at_once, sorted_in_pieces
+from riverlog.model.pieces import Pieces, sorted_in_pieces
 from riverlog.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -41,8 +41,7 @@ class DescribeTopicPartitionsHandler:
         room = max(1, min(request.response_partition_limit, self._partitions_max))
         pages = _page_in_pieces(request, view, room)
         topics = len(request.topics or view.image.topics)
-        is_short = room <= SHORT_ENTRIES_MAX and topics <= SHORT_ENTRIES_MAX
-        return at_once(pages) if is_short else InPieces(pages)
+        return at_once_if_short(pages, max(room, topics))
 
 
 def _page_in_pieces(

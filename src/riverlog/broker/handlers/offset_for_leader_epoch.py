@@ -1,10 +1,10 @@
 """OffsetForLeaderEpoch 2-4: where a leader epoch ends, by which a client finds out that it has diverged."""
 
 from riverlog.broker.exchange.context import RequestContext
-from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces
+from riverlog.broker.exchange.long_work import SHORT_ENTRIES_MAX, InPieces, at_once_if_short
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch
-from riverlog.model.pieces import Pieces, at_once
+from riverlog.model.pieces import Pieces
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.dissolving import dissolve
 from riverlog.wire.messages.offset_for_leader_epoch import (
@@ -23,9 +23,8 @@ class OffsetForLeaderEpochHandler:
     def handle(
         self, request: OffsetForLeaderEpochRequest, context: RequestContext
     ) -> OffsetForLeaderEpochResponse | InPieces[OffsetForLeaderEpochResponse]:
-        pieces = self._in_pieces(request)
-        is_short = sum([len(topic.partitions) for topic in request.topics]) <= SHORT_ENTRIES_MAX
-        return at_once(pieces) if is_short else InPieces(pieces)
+        count = sum([len(topic.partitions) for topic in request.topics])
+        return at_once_if_short(self._in_pieces(request), count)
 
     def _in_pieces(self, request: OffsetForLeaderEpochRequest) -> Pieces[OffsetForLeaderEpochResponse]:
         response = OffsetForLeaderEpochResponse()

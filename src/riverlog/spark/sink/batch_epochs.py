@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from riverlog.client.cluster import Cluster
-from riverlog.model.errors import RiverlogError
 from riverlog.spark.plain_errors import plainly
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.options import Guarantee, SinkOptions
-from riverlog.spark.sink.tasks import Task, TaskWrote
+from riverlog.spark.sink.tasks import Task, TaskWrote, told_by_all, told_in
 
 if TYPE_CHECKING:
     from riverlog.spark.sink.columns import RowBatch
@@ -71,12 +70,8 @@ class EpochWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        told = _told(messages)
-        if len(told) != len(messages):
-            raise RiverlogError(
-                f"batch {self._epoch.number} of {self._epoch.identity}: a task has not told what it wrote; "
-                "run the batch again"
-            )
+        what = f"batch {self._epoch.number} of {self._epoch.identity}"
+        told = told_by_all(messages, what, again="the batch")
         with Cluster(self._options.client) as cluster:
             self._commit_of(cluster, told).commit()
 
@@ -85,7 +80,7 @@ class EpochWriter(DataSourceArrowWriter):
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         with Cluster(self._options.client) as cluster:
-            self._commit_of(cluster, _told(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
+            self._commit_of(cluster, told_in(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
 
     def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote]) -> EpochCommit:
         return self.commit_class(
@@ -97,7 +92,3 @@ class EpochWriter(DataSourceArrowWriter):
             is_stream=True,
             accepted_epoch=self._options.accepted_epoch,
         )
-
-
-def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
-    return [each for each in messages if isinstance(each, TaskWrote)]

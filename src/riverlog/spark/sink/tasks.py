@@ -4,6 +4,7 @@ Not here: how it writes. A driver's process reads what tasks tell, and has no us
 takes longer to load than all the rest of the sink.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark import TaskContext
@@ -35,6 +36,18 @@ class TaskWrote(WriterCommitMessage):
     rows: RowsSeen
     partition: int
     attempt: int
+
+
+def told_in(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
+    return [each for each in messages if isinstance(each, TaskWrote)]
+
+
+def told_by_all(messages: Sequence[WriterCommitMessage | None], what: str, *, again: str) -> list[TaskWrote]:
+    """What is to be committed. `again` is what has to be run again where a task has told nothing."""
+    told = told_in(messages)
+    if len(told) != len(messages):
+        raise RiverlogError(f"{what}: a task has not told what it wrote; run {again} again")
+    return told
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from riverlog.spark.plain_errors import plainly
 from riverlog.spark.sink.commit import TASKS_END_WITHIN_S, EpochCommit
 from riverlog.spark.sink.leftovers import abort_stopped
 from riverlog.spark.sink.options import Guarantee, SinkOptions
-from riverlog.spark.sink.tasks import Task, TaskWrote
+from riverlog.spark.sink.tasks import Task, TaskWrote, told_by_all, told_in
 from riverlog.spark.sink.write_lanes import Lane, LaneCommit, take_lane
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        told = _told(messages)
-        if len(told) != len(messages):
-            raise RiverlogError(f"epoch {batchId}: a task has not told what it wrote; run the epoch again")
+        told = told_by_all(messages, f"epoch {batchId}", again="the epoch")
         if told:
             with kept_cluster(self._options.client) as cluster:
                 self._commit_of(cluster, told, batchId).commit()
@@ -59,7 +57,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        told = _told(messages)
+        told = told_in(messages)
         if told:
             with kept_cluster(self._options.client) as cluster:
                 self._commit_of(cluster, told, batchId).abort()
@@ -110,9 +108,7 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
-        told = _told(messages)
-        if len(told) != len(messages):
-            raise RiverlogError(f"{self._lane.identity}: a task has not told what it wrote; run it again")
+        told = told_by_all(messages, self._lane.identity, again="it")
         with kept_cluster(self._options.client) as cluster:
             self._commit_of(cluster, told).commit()
 
@@ -121,7 +117,7 @@ class BatchWriter(DataSourceArrowWriter):
         if self._options.guarantee is Guarantee.AT_LEAST_ONCE:
             return
         with kept_cluster(self._options.client) as cluster:
-            self._commit_of(cluster, _told(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
+            self._commit_of(cluster, told_in(messages)).abort(tasks_end_within_s=TASKS_END_WITHIN_S)
 
     def _commit_of(self, cluster: Cluster, told: Sequence[TaskWrote]) -> EpochCommit:
         lane = self._lane
@@ -131,7 +127,3 @@ class BatchWriter(DataSourceArrowWriter):
     @property
     def _is_named(self) -> bool:
         return self._options.write_id is not None
-
-
-def _told(messages: Sequence[WriterCommitMessage | None]) -> list[TaskWrote]:
-    return [each for each in messages if isinstance(each, TaskWrote)]
