@@ -10,7 +10,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Set
 from riverlog.node.node import Node
-from riverlog.replication.follower_states import FollowerFetch
+from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey

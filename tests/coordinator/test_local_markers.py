@@ -13,7 +13,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch, TopicPartition
 from riverlog.records.builder import build_batch
 from riverlog.replication.append_outcomes import AppendedRecords
-from riverlog.replication.follower_states import FollowerFetch
+from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower
 from tests.coordinator.hosting import NODE, Cluster, image, read_now

@@ -23,7 +23,7 @@ from riverlog.metadata.image import BrokerImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
-from riverlog.replication.follower_states import FollowerFetch
+from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline
 from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs, image, read_now

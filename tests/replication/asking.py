@@ -1,8 +1,8 @@
 """A follower as the partition that it copies sees it: it asks for records, again and again."""
 
 from riverlog.model.ids import NodeId
+from riverlog.replication.leading.tenure import Asker
 from riverlog.replication.partition import Partition
-from riverlog.replication.tenure import Asker
 from riverlog.replication.watchers import Watched
 from tests.coordinator.hosting import Cluster
 

@@ -6,9 +6,9 @@ from uuid import UUID
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.follower_states import FollowerFetch
+from riverlog.replication.leading.follower_states import FollowerFetch
+from riverlog.replication.leading.standing import Standing
 from riverlog.replication.partition import Partition
-from riverlog.replication.standing import Standing
 from tests.broker.raw_client import one_record
 from tests.coordinator.hosting import Cluster
 from tests.virtual_time import START_MS

@@ -12,8 +12,8 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.metrics import NoMetrics
 from riverlog.node.adapters.metrics import InMemoryMetrics
-from riverlog.replication.isr import IsrRules
 from riverlog.replication.isr_keeper import IsrKeeper
+from riverlog.replication.leading.isr import IsrRules
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_gauges import ReplicaGauges
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore

@@ -6,7 +6,7 @@ from riverlog.metadata.image import BrokerImage, PartitionImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
-from riverlog.replication.lease import Lease
+from riverlog.replication.leading.lease import Lease
 from riverlog.replication.partition import Partition
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.coordinator.hosting import Cluster, Logs

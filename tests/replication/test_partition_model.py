@@ -13,7 +13,7 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
 from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline
 from riverlog.replication.waiting import PendingAck

@@ -6,7 +6,7 @@ import pytest
 
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.follower_states import FollowerFetch, FollowerState
+from riverlog.replication.leading.follower_states import FollowerFetch, FollowerState
 from riverlog.replication.partition import Partition
 from riverlog.replication.watchers import Watched
 from tests.coordinator.hosting import Cluster

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.follower_states import FollowerFetch, FollowerStates
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.roles import Follower, Leader, Offline, Role
 from riverlog.replication.watermark import follows_log_end, high_watermark
 from tests.replication.replicated import ALL, BROKER_EPOCH, ME, NOW_S, SECOND, THIRD

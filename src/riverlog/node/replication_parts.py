@@ -10,9 +10,9 @@ from riverlog.model.config.slices import ServerConfig
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.model.metrics import Metrics
 from riverlog.node.duties import Duties, Duty
-from riverlog.replication.isr import IsrRules
 from riverlog.replication.isr_keeper import IsrKeeper
-from riverlog.replication.lease import Lease
+from riverlog.replication.leading.isr import IsrRules
+from riverlog.replication.leading.lease import Lease
 from riverlog.replication.replica_gauges import ReplicaGauges
 from riverlog.replication.replica_set import ReplicaSet
 

@@ -3,5 +3,6 @@ logs belong to partitions, and moving them between data directories while they a
 
 Not here: bytes on disk (`storage`), who leads what (`controller`), requests (`broker`). What is committed is
 decided in `watermark`, from the end of the log, what of it is on disk, the role, the ISR and how far its
-members have come; nothing fetches from a leader yet.
+members have come. What a leader knows of the other replicas is in `leading`, copying from leaders in
+`following`.
 """

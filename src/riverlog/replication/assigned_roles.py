@@ -8,10 +8,10 @@ and what a role does to one (`partition`).
 from riverlog.metadata.image import PartitionImage
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.in_sync import InSyncReplicas
+from riverlog.replication.leading.standing import Standing
 from riverlog.replication.logs_ahead import LogsAhead
 from riverlog.replication.roles import Follower, Leader, Offline, Role
-from riverlog.replication.standing import Standing
 from riverlog.storage.log.closed_log import LogFacts
 from riverlog.storage.log.log import Log
 

@@ -3,7 +3,7 @@
 One write of a partition is under way at a time, and few of all; each is decided anew from what is known when
 it is made. While it is under way those who come in count for the watermark already, and those who leave count
 still (KIP-497): until it is known which ISR is in force, a leader could be elected from either. Not here: who
-is in sync (`isr`), and the step itself (`metadata.isr_writes`).
+is in sync (`leading.isr`), and the step itself (`metadata.isr_writes`).
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.isr_writes import RETRY_MAX_S, RETRY_MIN_S, IsrWrite
 from riverlog.model.clock import Clock
 from riverlog.model.metrics import Metrics
-from riverlog.replication.isr import IsrChange, IsrRules
+from riverlog.replication.leading.isr import IsrChange, IsrRules
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.roles import Leader

@@ -20,15 +20,15 @@ from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
 from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
 from riverlog.replication.batch_rules import batch_rules
 from riverlog.replication.commit_waits import CommitWaits
-from riverlog.replication.follower_states import FollowerFetch
-from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.isr import IsrChange, IsrRules
-from riverlog.replication.led_replicas import LedReplicas
+from riverlog.replication.leading.follower_states import FollowerFetch
+from riverlog.replication.leading.in_sync import InSyncReplicas
+from riverlog.replication.leading.isr import IsrChange, IsrRules
+from riverlog.replication.leading.led_replicas import LedReplicas
+from riverlog.replication.leading.standing import Standing
+from riverlog.replication.leading.tenure import Tenure
 from riverlog.replication.resting import Resting
 from riverlog.replication.roles import Follower, Leader, Offline, Role, RoleHolder
 from riverlog.replication.shared_sync import SharedSync
-from riverlog.replication.standing import Standing
-from riverlog.replication.tenure import Tenure
 from riverlog.replication.waiting import PendingAck, Reader, WaitingReaders
 from riverlog.replication.watchers import PartitionWatcher, Watchers
 from riverlog.replication.watermark import high_watermark

@@ -22,12 +22,12 @@ from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
 from riverlog.model.ids import NodeId, TopicPartition
 from riverlog.replication.assigned_roles import AssignedRoles
-from riverlog.replication.follower_states import FollowerStates
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders, LookedAt
+from riverlog.replication.leading.follower_states import FollowerStates
+from riverlog.replication.leading.standing import Standing
 from riverlog.replication.partition import Partition
 from riverlog.replication.resting import Resting, RestingPartitions
 from riverlog.replication.roles import Follower, Leader, Offline, Role
-from riverlog.replication.standing import Standing
 from riverlog.storage.log.closed_log import ClosedLog, LogFacts
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log

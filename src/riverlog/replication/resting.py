@@ -11,7 +11,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from riverlog.model.ids import LeaderEpoch, TopicPartition
-from riverlog.replication.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
 from riverlog.replication.watchers import PartitionWatcher, Watchers
 
 

@@ -1,6 +1,6 @@
 """What this node is to a partition. A role never changes; a partition is given a new one.
 
-Not here: who is in sync with a leader (`in_sync`), which changes while the role stays.
+Not here: who is in sync with a leader (`leading.in_sync`), which changes while the role stays.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ Not those who wait for one thing: records to read, or an acknowledgement (`waiti
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, Union
 
-from riverlog.replication.tenure import Asker
+from riverlog.replication.leading.tenure import Asker
 
 if TYPE_CHECKING:
     from riverlog.replication.partition import Partition

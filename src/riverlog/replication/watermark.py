@@ -7,8 +7,8 @@ anything while the state still names eligible leader replicas, as after the mini
 watermark never goes back under one leader. A follower does not commit: it is told.
 """
 
-from riverlog.replication.follower_states import FollowerStates
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.follower_states import FollowerStates
+from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.roles import Leader, Role
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.ids import LeaderEpoch
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.roles import Role
 from riverlog.replication.watermark import follows_log_end
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from riverlog.model.clock import Clock
 from riverlog.model.ids import NodeId
+from riverlog.replication.leading.standing import Standing
 from riverlog.replication.partition import Partition
-from riverlog.replication.standing import Standing
 
 _SILENCE_S_MAX: Final = 3.0
 """Followers ask twice a second, even when there is nothing to copy."""

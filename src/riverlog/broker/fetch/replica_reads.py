@@ -13,8 +13,8 @@ from riverlog.broker.net.cold_reads import is_in_memory
 from riverlog.broker.shared.storage_failures import READ_FAILURES, error_for_client
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import ErrorCode
-from riverlog.replication.follower_states import FollowerFetch
 from riverlog.replication.idle_partition import IdlePartition
+from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.replication.resting import Resting

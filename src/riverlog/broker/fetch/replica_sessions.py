@@ -13,9 +13,9 @@ from uuid import UUID
 from riverlog.broker.fetch.sessions import NO_SESSION
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.replication.leading.tenure import Asker
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
-from riverlog.replication.tenure import Asker
 from riverlog.replication.watchers import Watched
 from riverlog.wire.messages.fetch import FetchPartition
 

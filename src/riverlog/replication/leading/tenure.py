@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from riverlog.model.ids import NodeId
-from riverlog.replication.led_replicas import LedReplicas
-from riverlog.replication.standing import Standing
+from riverlog.replication.leading.led_replicas import LedReplicas
+from riverlog.replication.leading.standing import Standing
 
 
 class Asker(NamedTuple):

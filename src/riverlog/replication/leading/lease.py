@@ -10,7 +10,7 @@ stopped finds out before it answers anything.
 from riverlog.model.clock import Clock
 from riverlog.model.ids import NodeId
 from riverlog.model.metadata_store import MetadataStore, SessionState
-from riverlog.replication.standing import Standing
+from riverlog.replication.leading.standing import Standing
 
 
 class Lease:

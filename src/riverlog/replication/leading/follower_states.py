@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from riverlog.model.ids import LeaderEpoch, NodeId
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.in_sync import InSyncReplicas
 
 
 class FollowerFetch(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from riverlog.model.ids import NodeId
-from riverlog.replication.follower_states import FollowerState, FollowerStates
-from riverlog.replication.in_sync import InSyncReplicas
+from riverlog.replication.leading.follower_states import FollowerState, FollowerStates
+from riverlog.replication.leading.in_sync import InSyncReplicas
 
 
 class IsrRules(NamedTuple):

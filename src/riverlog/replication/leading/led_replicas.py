@@ -9,10 +9,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from riverlog.model.ids import NodeId
-from riverlog.replication.follower_states import FollowerFetch, FollowerStates
-from riverlog.replication.in_sync import InSyncReplicas
-from riverlog.replication.isr import IsrChange, IsrRules, LogBounds, decide_isr
-from riverlog.replication.standing import Standing
+from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
+from riverlog.replication.leading.in_sync import InSyncReplicas
+from riverlog.replication.leading.isr import IsrChange, IsrRules, LogBounds, decide_isr
+from riverlog.replication.leading.standing import Standing
 from riverlog.storage.log.log import Log
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from riverlog.metadata.image import BrokerImage, PartitionKey
 from riverlog.model.ids import NodeId
-from riverlog.replication.confirmation import Confirmations
+from riverlog.replication.leading.confirmation import Confirmations
 
 
 class HeldLease(Protocol):
