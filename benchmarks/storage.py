@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from benchmarks.figures import Aim, Figure
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.records.builder import build_batch
 from riverlog.records.validate import Accepted, BatchRules, validate
 from riverlog.storage.directory.log_directory import LogDirectory
@@ -135,7 +135,7 @@ def _repeat(work: Callable[[], object]) -> None:
 
 
 def _idle(directory: str) -> list[Figure]:
-    path, topic_id = f"{directory}/idle", UUID(int=1)
+    path, topic_id = f"{directory}/idle", TopicId(UUID(int=1))
     started = time.perf_counter()
     data = _open_directory(path)
     for number in range(IDLE_PARTITIONS):

@@ -8,7 +8,7 @@ import pytest
 from riverlog.broker.shared.cluster_view import ClusterView
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.network import Address
 from riverlog.testing import Broker
 from riverlog.wire.apis import APIS, ApiKey
@@ -350,7 +350,9 @@ def test_partitions_without_a_reachable_leader_say_so() -> None:
 
     def seen(leader: NodeId | None, version: int) -> tuple[ErrorCode, int, list[int], list[int]]:
         partition = PartitionImage((one, two, three), (one, two), leader, LeaderEpoch(0), 0)
-        view = ClusterView(image, "OUTER").partition(TopicImage("t", UUID(int=1), (partition,)), 0, version)
+        view = ClusterView(image, "OUTER").partition(
+            TopicImage("t", TopicId(UUID(int=1)), (partition,)), 0, version
+        )
         return view.error, view.leader_id, view.replicas, view.offline
 
     everyone = [1, 2, 3]

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.replication.append_outcomes import AppendedRecords
 from riverlog.replication.partition import Partition
 from riverlog.storage.log.appends import OffsetOutOfRange
@@ -278,7 +278,7 @@ def test_a_topic_made_anew_under_its_name_is_not_read_under_the_old_id() -> None
         scene.cluster.show(image_of())
         [data] = scene.second.take(await waiting)
         assert data.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-        scene.cluster.show(image_of(partition_image(), topic_id=UUID(int=8)))
+        scene.cluster.show(image_of(partition_image(), topic_id=TopicId(UUID(int=8))))
         scene.append()
         [data] = await scene.second.fetch(at(0))
         assert (data.error_code, data.records) == (ErrorCode.UNKNOWN_TOPIC_ID, b"")

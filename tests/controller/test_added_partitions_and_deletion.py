@@ -13,11 +13,11 @@ from riverlog.controller.decisions.deletion import Deletion, TopicToDelete, deci
 from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 
 ONE = (NodeId(1),)
 PARTITION = PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(0), 0)
-A, B = UUID(int=1), UUID(int=2)
+A, B = TopicId(UUID(int=1)), TopicId(UUID(int=2))
 IMAGE = ClusterImage(
     brokers={NodeId(1): BrokerImage(NodeId(1), {})},
     topics={"a": TopicImage("a", A, (PARTITION,)), "b": TopicImage("b", B, (PARTITION, PARTITION))},
@@ -91,7 +91,7 @@ def test_topics_are_deleted_by_name_or_by_id_and_answered_with_both() -> None:
 
 
 def test_topics_that_are_not_there() -> None:
-    unknown = UUID(int=77)
+    unknown = TopicId(UUID(int=77))
     assert summary(
         decide_deletions(IMAGE, [TopicToDelete("none"), TopicToDelete(""), TopicToDelete(topic_id=unknown)])
     ) == [

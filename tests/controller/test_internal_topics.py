@@ -4,7 +4,7 @@ from uuid import UUID
 
 from riverlog.controller.internal_topics import AutomaticTopics, InternalShape
 from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.internal_topics import OFFSETS_TOPIC
 
 SHAPES = {OFFSETS_TOPIC: InternalShape(2, 3)}
@@ -15,7 +15,7 @@ def made_with(*replicas: int) -> ClusterImage:
         PartitionImage(tuple(map(NodeId, range(count))), (NodeId(0),), NodeId(0), LeaderEpoch(0), 0)
         for count in replicas
     )
-    return ClusterImage(topics={OFFSETS_TOPIC: TopicImage(OFFSETS_TOPIC, UUID(int=1), partitions)})
+    return ClusterImage(topics={OFFSETS_TOPIC: TopicImage(OFFSETS_TOPIC, TopicId(UUID(int=1)), partitions)})
 
 
 def test_a_node_that_is_alone_needs_no_other_and_a_cluster_as_many_as_are_set() -> None:

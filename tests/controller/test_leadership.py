@@ -19,7 +19,7 @@ from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, T
 from riverlog.metadata.partition_states import after_isr_change
 from riverlog.metadata.payloads import PartitionNode
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ONE, TWO, THREE)
@@ -32,7 +32,7 @@ def registered(**epochs: int) -> dict[NodeId, BrokerImage]:
 
 
 def image_of(*partitions: PartitionImage) -> ClusterImage:
-    return ClusterImage(topics={"t": TopicImage("t", UUID(int=1), partitions)})
+    return ClusterImage(topics={"t": TopicImage("t", TopicId(UUID(int=1)), partitions)})
 
 
 def decide(image: ClusterImage, brokers: dict[NodeId, BrokerImage], *, alone: bool = False) -> list[NewState]:
@@ -186,7 +186,7 @@ def test_the_eligible_leaders_end_when_the_minimum_is_reached_by_a_setting() -> 
 
 def test_a_broker_serves_until_it_leads_nothing_that_another_could_lead() -> None:
     def is_awaited(partition: PartitionImage, brokers: dict[NodeId, BrokerImage]) -> bool:
-        topics = {"t": TopicImage("t", UUID(int=1), (partition,))}
+        topics = {"t": TopicImage("t", TopicId(UUID(int=1)), (partition,))}
         return leads_what_others_could(ClusterImage(brokers=brokers, topics=topics), ONE)
 
     assert is_awaited(replicated(ALL, ONE), alive(TWO, leaving=(ONE,)))
@@ -197,7 +197,7 @@ def test_a_broker_serves_until_it_leads_nothing_that_another_could_lead() -> Non
 
 
 def election(partition: PartitionImage, brokers: dict[NodeId, BrokerImage], kind: Election) -> object:
-    image = ClusterImage(brokers=brokers, topics={"t": TopicImage("t", UUID(int=1), (partition,))})
+    image = ClusterImage(brokers=brokers, topics={"t": TopicImage("t", TopicId(UUID(int=1)), (partition,))})
     outcome = decide_election(image, Leadership(brokers, 7), "t", 0, kind)
     return outcome.error if isinstance(outcome, Refusal) else (outcome.node.leader, outcome.node.leader_epoch)
 
@@ -226,7 +226,7 @@ def test_leaders_go_back_to_their_preferred_replicas_fifty_at_a_time() -> None:
         replicated(ALL, TWO)
     ] * 60
     brokers = alive(*ALL)
-    image = ClusterImage(brokers=brokers, topics={"t": TopicImage("t", UUID(int=1), tuple(moved))})
+    image = ClusterImage(brokers=brokers, topics={"t": TopicImage("t", TopicId(UUID(int=1)), tuple(moved))})
     states = decide_rebalance(image, Leadership(brokers, 7))
     assert [state.partition for state in states] == [0, *range(3, 52)]
     assert {(state.node.leader, state.node.isr) for state in states} == {(ONE, ALL)}

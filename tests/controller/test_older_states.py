@@ -12,12 +12,12 @@ from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.metadata.payloads import PartitionNode
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import LogEnd
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ONE, TWO, THREE)
-TOPIC_ID = UUID(int=1)
+TOPIC_ID = TopicId(UUID(int=1))
 Ends = Mapping[NodeId, LogEnd | None]
 """Of the brokers that are alive; None for one that has told nothing."""
 

@@ -11,10 +11,12 @@ from riverlog.controller.decisions.refusals import DUPLICATE_NAME, Refusal
 from riverlog.controller.decisions.topics import NewTopic, TopicPlan, TopicRules, decide_creations
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 
 ONE = (NodeId(1),)
-EXISTING = TopicImage("there.is", UUID(int=1), (PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(0), 0),))
+EXISTING = TopicImage(
+    "there.is", TopicId(UUID(int=1)), (PartitionImage(ONE, ONE, NodeId(1), LeaderEpoch(0), 0),)
+)
 IMAGE = ClusterImage(
     brokers={NodeId(1): BrokerImage(NodeId(1), {})},
     topics={"there.is": EXISTING},

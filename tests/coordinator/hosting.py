@@ -14,7 +14,7 @@ from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, T
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import FileSlice
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.log.flusher import Flusher
 from riverlog.storage.log.log import Log
@@ -55,7 +55,7 @@ class Logs:
     config: LogConfig = field(default_factory=LogConfig)
     changes: int = 0
 
-    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+    def open_log(self, topic_partition: TopicPartition, topic_id: TopicId) -> Log:
         if not self.disk.exists("/data"):
             self.disk.make_directories("/data")
             self.disk.sync_directory("/")
@@ -66,10 +66,10 @@ class Logs:
     def holds_log(self, topic_partition: TopicPartition) -> bool:
         return self.disk.exists(f"/data/{topic_partition}")
 
-    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
+    def facts_of(self, topic_partition: TopicPartition, topic_id: TopicId) -> None:
         """Every log is opened."""
 
-    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+    def look_inside(self, topic_partition: TopicPartition, topic_id: TopicId) -> AbstractContextManager[Log]:
         raise AssertionError("no log has facts")
 
     def delete_log(self, topic_partition: TopicPartition) -> None:
@@ -80,7 +80,7 @@ def image(topics: dict[str, int], *, leader: int = NODE, epoch: int = 0, ids: in
     """Topics with so many partitions. Other `ids` make them other topics of the same names."""
     partition = PartitionImage((NODE, NodeId(2)), (NodeId(leader),), NodeId(leader), LeaderEpoch(epoch), 0)
     made = {
-        name: TopicImage(name, UUID(int=zlib.crc32(name.encode()) + ids), (partition,) * count)
+        name: TopicImage(name, TopicId(UUID(int=zlib.crc32(name.encode()) + ids)), (partition,) * count)
         for name, count in topics.items()
     }
     return ClusterImage(

@@ -4,9 +4,9 @@ from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.adoption import AdoptedTopic, Adoption, FoundLog, decide_adoption
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 
-ID, OTHER, NEW = UUID(int=5), UUID(int=6), UUID(int=7)
+ID, OTHER, NEW = TopicId(UUID(int=5)), TopicId(UUID(int=6)), TopicId(UUID(int=7))
 EPOCH = LeaderEpoch(4)
 
 
@@ -14,7 +14,7 @@ def adopted(*logs: FoundLog) -> Adoption:
     return decide_adoption(logs, NodeId(3), "cluster", new_id=lambda: NEW, now_ms=10**12)
 
 
-def log(topic: str, index: int, topic_id: UUID | None = ID, epoch: LeaderEpoch | None = EPOCH) -> FoundLog:
+def log(topic: str, index: int, topic_id: TopicId | None = ID, epoch: LeaderEpoch | None = EPOCH) -> FoundLog:
     return FoundLog(TopicPartition(topic, index), topic_id, epoch)
 
 

@@ -16,7 +16,7 @@ from riverlog.metadata.image import (
     TopicImage,
 )
 from riverlog.metadata.image_builder import ImageBuilder, Tree
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.metadata_store import Versioned
 
 ONE = NodeId(1)
@@ -29,7 +29,11 @@ def node(data: bytes, version: int = 0) -> Versioned:
 
 def topic_tree(name: str, topic_id: int, states: list[payloads.PartitionNode]) -> dict[str, Versioned]:
     replicas = ((ONE,),) * len(states)
-    tree = {layout.topic(name): node(payloads.encode_topic(payloads.TopicNode(UUID(int=topic_id), replicas)))}
+    tree = {
+        layout.topic(name): node(
+            payloads.encode_topic(payloads.TopicNode(TopicId(UUID(int=topic_id)), replicas))
+        )
+    }
     for index, state in enumerate(states):
         tree[layout.partition_state(name, index)] = node(payloads.encode_partition(state), state.leader_epoch)
     return tree
@@ -120,7 +124,7 @@ def test_many_states_of_one_topic_copy_its_partitions_once(monkeypatch: pytest.M
     made: list[str] = []
 
     def counting(
-        name: str, topic_id: UUID, partitions: tuple[PartitionImage, ...], made_at: int | None
+        name: str, topic_id: TopicId, partitions: tuple[PartitionImage, ...], made_at: int | None
     ) -> TopicImage:
         made.append(name)
         return TopicImage(name, topic_id, partitions, made_at)

@@ -11,7 +11,7 @@ from riverlog.metadata import cluster, export, layout
 from riverlog.metadata.producer_ids import BLOCK_SIZE, ProducerIds
 from riverlog.metadata.strays import stray_logs
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.model.metadata_store import NodeExistsError
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import NODE, running
@@ -128,8 +128,8 @@ def test_logs_of_deleted_remade_and_shrunk_topics_are_strays_and_no_others() -> 
                 (TopicPartition("kept", 0), kept),
                 (TopicPartition("kept", 1), None),
                 (TopicPartition("kept", 2), kept),
-                (TopicPartition("remade", 0), UUID(int=99)),
-                (TopicPartition("deleted", 0), UUID(int=98)),
+                (TopicPartition("remade", 0), TopicId(UUID(int=99))),
+                (TopicPartition("deleted", 0), TopicId(UUID(int=98))),
             ]
             assert stray_logs(image, NODE, found) == [each for each, _ in found[2:]]
             assert stray_logs(image, NodeId(2), found) == [each for each, _ in found]

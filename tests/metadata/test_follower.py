@@ -12,7 +12,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.going_back import REMEMBERED_MAX
 from riverlog.metadata.image import ClusterImage, ConfigResource, PartitionImage, ResourceType
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.metadata_store import (
     Create,
     Delete,
@@ -26,12 +26,12 @@ from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulated_tree import Snapshot
 from tests.virtual_time import elapse, run_virtually
 
-TOPIC_ID = UUID(int=5)
+TOPIC_ID = TopicId(UUID(int=5))
 ONE = (NodeId(1),)
 STATE = payloads.PartitionNode(NodeId(1), LeaderEpoch(3), ONE, 1)
 
 
-def topic_nodes(name: str, partitions: int, topic_id: UUID = TOPIC_ID) -> list[Operation]:
+def topic_nodes(name: str, partitions: int, topic_id: TopicId = TOPIC_ID) -> list[Operation]:
     operations: list[Operation] = [
         Create(layout.topic(name), payloads.encode_topic(payloads.TopicNode(topic_id, (ONE,) * partitions))),
         Create(layout.partitions(name)),
@@ -107,7 +107,7 @@ def test_a_state_of_a_topic_made_anew_is_not_shown_under_the_id_of_the_one_befor
         ensemble = store._ensemble
         ensemble.watch_delay_s = 3600.0
         ensemble.commit([Delete(each.path) for each in reversed(topic_nodes("t", 1))], 0)
-        again, state = UUID(int=6), layout.partition_state("t", 0)
+        again, state = TopicId(UUID(int=6)), layout.partition_state("t", 0)
         ensemble.commit(topic_nodes("t", 1, again), 0)
         ensemble.commit(
             [Set(state, payloads.encode_partition(STATE._replace(leader_epoch=LeaderEpoch(4))))], 0
@@ -184,7 +184,7 @@ def test_a_topic_made_again_under_its_name_has_only_its_new_id() -> None:
     async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
         await store.multi(topic_nodes("t", 1))
         await follower.refresh()
-        again = UUID(int=6)
+        again = TopicId(UUID(int=6))
         replaced = payloads.encode_topic(payloads.TopicNode(again, (ONE,)))
         await store.multi([Set(layout.topic("t"), replaced)])
         await follower.refresh()
@@ -197,7 +197,7 @@ def test_many_changes_at_once_are_read_by_their_root() -> None:
     async def scenario(store: SimulatedStore, follower: MetadataFollower) -> None:
         operations: list[Operation] = []
         for number in range(200):
-            operations += topic_nodes(f"t{number}", 1, UUID(int=100 + number))
+            operations += topic_nodes(f"t{number}", 1, TopicId(UUID(int=100 + number)))
         await store.multi(operations)
         await follower.refresh()
         assert len(follower.image.topics) == 200
@@ -387,7 +387,7 @@ def test_a_topic_that_was_deleted_while_the_store_was_away_goes(others: int) -> 
         await follower.refresh()
         store.suspend()
         other = store._ensemble.connect()
-        remembered = [UUID(int=100 + each) for each in range(others)] or [TOPIC_ID]
+        remembered = [TopicId(UUID(int=100 + each)) for each in range(others)] or [TOPIC_ID]
         for each in remembered:
             store._ensemble.commit([Create(layout.deleted_topic(payloads.uuid_text(each)))], other.session)
         await other.multi([Delete(each.path) for each in reversed(topic_nodes("t", 1))])

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from riverlog.metadata import payloads
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import LogEnd
 from riverlog.model.network import Address
 
-TOPIC_ID = UUID("dddd5b1b-3688-429e-95b5-83bfeb16a651")
+TOPIC_ID = TopicId(UUID("dddd5b1b-3688-429e-95b5-83bfeb16a651"))
 
 
 def test_a_topic_is_written_as_kafka_writes_it() -> None:
@@ -68,16 +68,16 @@ def test_a_broker_is_registered_with_every_listener() -> None:
 
 
 def test_a_registration_names_what_is_in_directories_that_have_failed() -> None:
-    offline = {UUID(int=1): (0, 2), UUID(int=7): (5,)}
+    offline = {TopicId(UUID(int=1)): (0, 2), TopicId(UUID(int=7)): (5,)}
     node = payloads.BrokerNode({}, {}, None, 3, "h", is_shutting_down=True, offline=offline)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
 
 
 def test_a_registration_tells_how_far_logs_go_that_the_metadata_does_not_know() -> None:
     ends = {
-        (UUID(int=1), 0): LogEnd(9, 40),
-        (UUID(int=1), 3): LogEnd(-1, 0),
-        (UUID(int=2), 0): LogEnd(3, 7),
+        (TopicId(UUID(int=1)), 0): LogEnd(9, 40),
+        (TopicId(UUID(int=1)), 3): LogEnd(-1, 0),
+        (TopicId(UUID(int=2)), 0): LogEnd(3, 7),
     }
     node = payloads.BrokerNode({}, {}, None, 3, "h", log_ends=ends)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node

@@ -12,7 +12,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registrar import Registrar
 from riverlog.metadata.registration import Registrant, Taken, has_other_boot_id, register
 from riverlog.model.errors import BrokerIdInUseError, FormatError
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.model.metadata_store import MetadataStore
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import registrant
@@ -216,7 +216,7 @@ def test_what_is_offline_is_told_under_each_registration_until_it_is_not() -> No
         registrar = await started(store, registrant(1))
         follower = MetadataFollower(ensemble.connect())
         await follower.start()
-        topic = UUID(int=5)
+        topic = TopicId(UUID(int=5))
         registrar.announce_offline({topic: (0, 3)})
         offline = frozenset({(topic, 0), (topic, 3)})
         await until(lambda: follower.image.brokers[ONE].offline == offline)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.leading.standing import Standing
 from riverlog.replication.partition import Partition
@@ -14,7 +14,7 @@ from tests.coordinator.hosting import Cluster
 from tests.virtual_time import START_MS
 
 TOPIC = "orders"
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 NOW_MS = START_MS
 ME, SECOND, THIRD = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, SECOND, THIRD)
@@ -29,9 +29,9 @@ def partition_image(
     return PartitionImage(tuple(replicas), tuple(isr), NodeId(leader), LeaderEpoch(epoch), 0)
 
 
-def image_of(*partitions: PartitionImage, topic: str = TOPIC, topic_id: UUID = TOPIC_ID) -> ClusterImage:
+def image_of(*partitions: PartitionImage, topic: str = TOPIC, topic_id: TopicId = TOPIC_ID) -> ClusterImage:
     topics = {topic: TopicImage(topic, topic_id, partitions)} if partitions else {}
-    names = {each.topic_id: name for name, each in topics.items()}
+    names: dict[UUID, str] = {each.topic_id: name for name, each in topics.items()}
     return ClusterImage(brokers=BROKERS, topics=topics, topic_names=names)
 
 

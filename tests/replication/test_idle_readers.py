@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicId, TopicPartition
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders
 from riverlog.replication.roles import Leader
 from riverlog.storage.log.closed_log import NOTHING, ClosedLog
@@ -18,7 +18,7 @@ def idle_partition(idle: IdleReaders, topic_partition: TopicPartition = PARTITIO
         raise AssertionError
 
     log = ClosedLog(NOTHING, 0, LogConfig, nobody_looks)  # type: ignore[arg-type]
-    return IdlePartition(topic_partition, UUID(int=1), Leader(LeaderEpoch(0)), log, idle)
+    return IdlePartition(topic_partition, TopicId(UUID(int=1)), Leader(LeaderEpoch(0)), log, idle)
 
 
 def test_readers_that_leave_are_not_kept() -> None:

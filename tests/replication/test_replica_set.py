@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicId
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader
 from tests.coordinator.hosting import Cluster, Logs
@@ -141,7 +142,7 @@ class ReplicaSetModel(RuleBasedStateMachine):
         return self.loop.run_until_complete(in_loop())
 
     def show(self) -> None:
-        names = {topic.topic_id: name for name, topic in self.topics.items()}
+        names: dict[UUID, str] = {topic.topic_id: name for name, topic in self.topics.items()}
         image = ClusterImage(topics=dict(self.topics), topic_names=names)
         self.run(lambda: self.cluster.show(image))
 
@@ -150,7 +151,7 @@ class ReplicaSetModel(RuleBasedStateMachine):
         """Also in the place of one that is there: it was deleted and made again between two images."""
         self.ids += 1
         self.with_log = {each for each in self.with_log if not each.startswith(f"{name}-")}
-        self.topics[name] = TopicImage(name, UUID(int=self.ids), tuple(partitions))
+        self.topics[name] = TopicImage(name, TopicId(UUID(int=self.ids)), tuple(partitions))
         self.show()
 
     @rule(name=st.sampled_from(["a", "b"]))

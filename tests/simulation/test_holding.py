@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from riverlog.model.ids import TopicId
 from riverlog.records.batch import read_header
 from riverlog.records.builder import build_batch
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -34,7 +35,7 @@ def test_a_replica_with_what_an_unclean_election_took_does_not_hold_what_was_wri
     is_compacted: bool,
 ) -> None:
     ledgers = Ledger()
-    ledger = ledgers.of("t", UUID(int=7), 0)
+    ledger = ledgers.of("t", TopicId(UUID(int=7)), 0)
     ledger.is_compacted = is_compacted
     before, since = _batch(b"before"), _batch(b"since")
     ledgers.commit(ledger, read_header(before), before)

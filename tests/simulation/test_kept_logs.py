@@ -4,12 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.files.partition_metadata import write_topic_id
 from riverlog.testing.simulated_disk import SimulatedDisk
 from riverlog.testing.simulation.checks.kept_logs import identified_logs
 
-_TOPIC_ID = UUID(int=7)
+_TOPIC_ID = TopicId(UUID(int=7))
 _PATH = f"/data/{TopicPartition('t', 0)}"
 
 

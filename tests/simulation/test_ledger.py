@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 from riverlog.records.batch import patch, read_header
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -31,7 +31,7 @@ def _disk_with_two_batches_of_three() -> SimulatedDisk:
 def test_a_batch_across_the_log_start_is_committed_although_what_is_below_was_never_seen() -> None:
     disk = _disk_with_two_batches_of_three()
     ledgers = Ledger()
-    ledger = ledgers.of("t", UUID(int=7), 0)
+    ledger = ledgers.of("t", TopicId(UUID(int=7)), 0)
     ledgers.skip(ledger, 4, base_of(disk, _DIRECTORY, 4))
     for header, data in LogCursor(disk, _DIRECTORY).read(ledger.end, 6):
         ledgers.commit(ledger, header, data)
@@ -44,7 +44,7 @@ def test_a_batch_across_the_log_start_is_committed_although_what_is_below_was_ne
 def test_what_is_committed_is_not_committed_again_by_a_batch_across_the_log_start() -> None:
     disk = _disk_with_two_batches_of_three()
     ledgers = Ledger()
-    ledger = ledgers.of("t", UUID(int=7), 0)
+    ledger = ledgers.of("t", TopicId(UUID(int=7)), 0)
     other = bytearray(build_batch([(0, None, b"other", ())] * 4))
     ledgers.commit(ledger, read_header(other), bytes(other))
     ledgers.skip(ledger, 5, base_of(disk, _DIRECTORY, 5))
@@ -62,7 +62,7 @@ def test_what_a_lost_marker_had_committed_is_known_when_an_unclean_election_took
     ended_by: ControlType | None,
 ) -> None:
     """A replica that has not heard of the election gives them to readers for a while."""
-    ledger = PartitionLedger("t", UUID(int=7), 0)
+    ledger = PartitionLedger("t", TopicId(UUID(int=7)), 0)
     written = build_batch([(0, None, b"v", ())], producer_id=5, transactional=True)
     other = build_batch([(0, None, b"w", ())], base_offset=0, producer_id=5, transactional=True)
     ledger.add(CommittedBatch(read_header(written), written))

@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.payloads import PartitionNode, TopicNode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.metadata_store import Create, Set
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from riverlog.testing.simulation.checks.states import PartitionStates
@@ -22,7 +22,7 @@ class _Store:
         self.counts: Counter[str] = Counter()
         self._ensemble = SimulatedEnsemble()
         self.states = PartitionStates(self._ensemble, self.counts)
-        topic = payloads.encode_topic(TopicNode(UUID(int=7), ((_ONE, _TWO),)))
+        topic = payloads.encode_topic(TopicNode(TopicId(UUID(int=7)), ((_ONE, _TWO),)))
         above = [layout.parent(layout.TOPICS), layout.TOPICS]
         for path in [*above, layout.topic("t"), layout.partitions("t"), layout.partition("t", 0)]:
             self._ensemble.commit([Create(path, topic)], 0)
@@ -85,4 +85,4 @@ def test_a_leader_that_only_it_can_follow_is_not_replaceable(
 ) -> None:
     """Also after the store has taken it for dead, and calls the partition led by nobody."""
     store.write(state)
-    assert store.states.is_replaceable(UUID(int=7), 0, _ONE) is is_replaceable
+    assert store.states.is_replaceable(TopicId(UUID(int=7)), 0, _ONE) is is_replaceable

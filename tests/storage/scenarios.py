@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import CorruptLogError, FormatError, StorageError
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.log.appends import AppendOrigin, Duplicate
 from riverlog.storage.log.log import Log
@@ -29,7 +29,7 @@ from tests.storage.logs import (
 )
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 
 
 def open_directory(

@@ -12,7 +12,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.disk.local import LocalDisk
 from riverlog.storage.log.flusher import Flusher
@@ -21,7 +21,7 @@ from riverlog.testing.simulated_disk import SimulatedDisk
 from tests.storage.logs import PARTITION, ManualClock, append, batch, open_log
 from tests.waiting import loop_turns, until
 
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 
 
 def open_directory(path: str) -> LogDirectory:

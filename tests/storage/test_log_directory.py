@@ -8,7 +8,7 @@ import pytest
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DirectoryInUseError, DiskFullError, FormatError, StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.files.partition_metadata import encode_uuid
 from riverlog.storage.log.appends import AppendOrigin
@@ -136,7 +136,7 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_later() -> None:
     assert read is not None
     remove_deleted(directory, 1 << 60)
     assert not disk.exists(f"/data/{gone[0]}")
-    directory.create(PARTITION, UUID(int=8))
+    directory.create(PARTITION, TopicId(UUID(int=8)))
     fresh = directory.get(PARTITION)
     assert fresh is not None
     assert (fresh.log_end_offset, fresh.topic_id) == (0, UUID(int=8))
@@ -171,7 +171,7 @@ def test_a_directory_of_another_topic_of_the_same_name_is_refused() -> None:
     disk = SimulatedDisk()
     with_records(disk).close()
     with pytest.raises(StorageError, match="deleted"):
-        reopened(disk).get(PARTITION, UUID(int=99))
+        reopened(disk).get(PARTITION, TopicId(UUID(int=99)))
 
 
 def test_a_roll_writes_the_recovery_point_so_that_a_crash_scans_one_segment() -> None:
@@ -231,7 +231,7 @@ def test_a_partition_made_anew_has_nothing_of_the_one_before_it_after_a_crash(ch
     if checkpoint == "written before a crash":
         disk.kill()
         directory = reopened(disk)
-    directory.create(PARTITION, UUID(int=8))
+    directory.create(PARTITION, TopicId(UUID(int=8)))
     if checkpoint == "on its way":
         write()
     log = directory.get(PARTITION)

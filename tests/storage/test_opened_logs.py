@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 from riverlog.storage.directory.opened_logs import read_opened
 from riverlog.storage.files import names
@@ -15,7 +15,7 @@ from riverlog.testing.simulated_disk import PowerOff, SimulatedDisk
 from tests.storage.logs import ManualClock, append, batch, values
 
 PARTITIONS = [TopicPartition("orders", index) for index in range(4)]
-TOPIC_ID = UUID(int=7)
+TOPIC_ID = TopicId(UUID(int=7))
 OPENED = "/data/riverlog-opened"
 MARKER = "/data/.kafka_cleanshutdown"
 

@@ -15,7 +15,7 @@ from riverlog.metadata.config_nodes import config_path
 from riverlog.metadata.export import FORMAT
 from riverlog.metadata.image import ConfigResource, ResourceType
 from riverlog.metadata.payloads import PartitionNode, TopicNode
-from riverlog.model.ids import PRODUCER_IDS_PER_MS, LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import PRODUCER_IDS_PER_MS, LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.model.internal_topics import INTERNAL_TOPICS
 
 KRAFT_LOG: Final = "__cluster_metadata"
@@ -26,14 +26,14 @@ _COMPACT: Final = {"cleanup.policy": "compact"}
 
 class FoundLog(NamedTuple):
     partition: TopicPartition
-    topic_id: UUID | None
+    topic_id: TopicId | None
     leader_epoch: LeaderEpoch | None
     """The latest that has written to it."""
 
 
 class AdoptedTopic(NamedTuple):
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     is_id_new: bool
     partitions: int
     missing: tuple[int, ...]
@@ -73,7 +73,7 @@ def decide_adoption(
             refused[name] = "its partitions have several topic ids: they are of topics made one after another"
             continue
         known = next(iter(ids), None)
-        topic_id = known or new_id()
+        topic_id = known or TopicId(new_id())
         present = {log.partition.partition for log in found}
         count = max(present) + 1
         missing = tuple(index for index in range(count) if index not in present)
@@ -84,7 +84,7 @@ def decide_adoption(
 
 
 def _nodes_of(
-    name: str, topic_id: UUID, count: int, found: Sequence[FoundLog], node_id: NodeId
+    name: str, topic_id: TopicId, count: int, found: Sequence[FoundLog], node_id: NodeId
 ) -> dict[str, bytes]:
     replicas = ((node_id,),) * count
     settings = _COMPACT if name in INTERNAL_TOPICS else _KEEP

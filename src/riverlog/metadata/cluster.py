@@ -12,6 +12,7 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
+from riverlog.model.ids import TopicId
 from riverlog.model.metadata_store import Create, MetadataStore, NodeExistsError, OutcomeUnknownError
 
 
@@ -48,9 +49,9 @@ async def prepare(
     return cluster_id
 
 
-async def deleted_topics(store: MetadataStore) -> frozenset[UUID]:
+async def deleted_topics(store: MetadataStore) -> frozenset[TopicId]:
     """The topics that are known to be gone, so that their logs may go as well."""
-    return frozenset(map(payloads.parse_uuid, await store.children(layout.DELETED_TOPICS)))
+    return frozenset(map(payloads.parse_topic_id, await store.children(layout.DELETED_TOPICS)))
 
 
 async def check_is_ours(store: MetadataStore) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.network import Address
 
@@ -28,7 +28,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-PartitionKey = tuple[UUID, int]
+PartitionKey = tuple[TopicId, int]
 """Topic id and number: a topic that was made anew under its name is another one."""
 
 
@@ -62,7 +62,7 @@ class PartitionImage(NamedTuple):
 
 class TopicImage(NamedTuple):
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     partitions: tuple[PartitionImage, ...]
     made_at: int | None = None
     """The transaction that made it: one of the same name that is made anew has another."""
@@ -120,11 +120,11 @@ class ClusterImage:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
 
-    def topic_id(self, topic: str) -> UUID | None:
+    def topic_id(self, topic: str) -> TopicId | None:
         image = self.topics.get(topic)
         return None if image is None else image.topic_id
 
-    def hosted(self, node_id: NodeId) -> Iterator[tuple[TopicPartition, UUID]]:
+    def hosted(self, node_id: NodeId) -> Iterator[tuple[TopicPartition, TopicId]]:
         """The partitions of which a broker has a replica, with their topic ids."""
         for name, topic in self.topics.items():
             for index, partition in enumerate(topic.partitions):

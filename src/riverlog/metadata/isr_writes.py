@@ -10,13 +10,12 @@ lost is read again until it is known.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from riverlog.metadata import layout
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.partition_states import after_isr_change
 from riverlog.metadata.payloads import encode_partition, uuid_text
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.model.metadata_store import (
     Check,
     Create,
@@ -35,7 +34,7 @@ RETRY_MAX_S: Final = 1.0
 
 class IsrWrite(NamedTuple):
     topic_partition: TopicPartition
-    topic_id: UUID
+    topic_id: TopicId
     image: PartitionImage
     """As it was decided on."""
     isr: tuple[NodeId, ...]
@@ -62,7 +61,7 @@ def operations_of(write: IsrWrite) -> list[Operation]:
     ]
 
 
-def _not_deleted(topic_id: UUID) -> list[Operation]:
+def _not_deleted(topic_id: TopicId) -> list[Operation]:
     """That the topic is still there. The state of one that was made anew under its name has the same path and
     comes by the same versions, so its version alone would let in what was decided about the topic before it.
     What has been deleted is remembered by its id, and the memory of it cannot be made twice."""

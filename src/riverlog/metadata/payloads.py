@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.network import Address
 
@@ -25,11 +25,15 @@ def parse_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-NOTHING_OFFLINE: Mapping[UUID, tuple[int, ...]] = {}
+def parse_topic_id(text: str) -> TopicId:
+    return TopicId(parse_uuid(text))
+
+
+NOTHING_OFFLINE: Mapping[TopicId, tuple[int, ...]] = {}
 
 
 class TopicNode(NamedTuple):
-    topic_id: UUID
+    topic_id: TopicId
     replicas: tuple[tuple[NodeId, ...], ...]
     """Of each partition, by its index."""
 
@@ -57,7 +61,7 @@ class BrokerNode(NamedTuple):
     host: str | None = None
     """The machine it runs on."""
     is_shutting_down: bool = False
-    offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
+    offline: Mapping[TopicId, tuple[int, ...]] = NOTHING_OFFLINE
     """Partitions whose directory has failed there, by topic id, ascending."""
     log_ends: LogEnds = NO_LOG_ENDS
 
@@ -99,7 +103,9 @@ def decode_topic(path: str, data: bytes) -> TopicNode:
         assigned: dict[str, list[NodeId]] = fields["partitions"]
         shared: dict[tuple[NodeId, ...], tuple[NodeId, ...]] = {}
         replicas = [tuple(assigned[str(index)]) for index in range(len(assigned))]
-        return TopicNode(parse_uuid(fields["topic_id"]), tuple([shared.setdefault(r, r) for r in replicas]))
+        return TopicNode(
+            parse_topic_id(fields["topic_id"]), tuple([shared.setdefault(r, r) for r in replicas])
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise _malformed(path, error) from error
 
@@ -193,7 +199,7 @@ def decode_broker(path: str, data: bytes) -> BrokerNode:
             ours.get("epoch"),
             ours.get("host"),
             ours.get("shutting_down", False),
-            {parse_uuid(topic): tuple(indexes) for topic, indexes in ours.get("offline", {}).items()},
+            {parse_topic_id(topic): tuple(indexes) for topic, indexes in ours.get("offline", {}).items()},
             _decode_log_ends(ours.get("log_ends", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -209,7 +215,7 @@ def _encode_log_ends(log_ends: LogEnds) -> dict[str, list[list[int]]]:
 
 def _decode_log_ends(fields: Mapping[str, list[list[int]]]) -> LogEnds:
     return {
-        (parse_uuid(topic), index): LogEnd(epoch, offset)
+        (parse_topic_id(topic), index): LogEnd(epoch, offset)
         for topic, ends in fields.items()
         for index, epoch, offset in ends
     }

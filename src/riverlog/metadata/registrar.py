@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
-from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import BrokerIdInUseError, FormatError
+from riverlog.model.ids import TopicId
 from riverlog.model.log_end import LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -109,7 +109,7 @@ class Registrar:
         except BadVersionError:  # It has just told something else of itself.
             await self._tell_of_me()
 
-    def announce_offline(self, partitions: Mapping[UUID, tuple[int, ...]]) -> None:
+    def announce_offline(self, partitions: Mapping[TopicId, tuple[int, ...]]) -> None:
         """Have the others told, as soon as the store can be, that these are in directories which have failed;
         all there are, also those that were told of before."""
         self._me = self._me._replace(offline=partitions)

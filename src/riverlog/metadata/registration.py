@@ -20,7 +20,7 @@ from riverlog.metadata.payloads import NOTHING_OFFLINE, BrokerNode, Registration
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -53,7 +53,7 @@ class Registrant(NamedTuple):
     directories: tuple[UUID, ...]
     has_unusable: bool = False
     """There are more directories, which could not be opened."""
-    offline: Mapping[UUID, tuple[int, ...]] = NOTHING_OFFLINE
+    offline: Mapping[TopicId, tuple[int, ...]] = NOTHING_OFFLINE
     """Partitions that are in a directory which has failed."""
     log_ends: LogEnds = NO_LOG_ENDS
 

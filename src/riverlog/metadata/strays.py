@@ -8,14 +8,13 @@ to start.
 """
 
 from collections.abc import Collection, Iterable
-from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 
 
 def stray_logs(
-    image: ClusterImage, node_id: NodeId, found: Iterable[tuple[TopicPartition, UUID | None]]
+    image: ClusterImage, node_id: NodeId, found: Iterable[tuple[TopicPartition, TopicId | None]]
 ) -> list[TopicPartition]:
     """Those of the logs found on disk, each with the topic id written beside it, that no partition claims.
 
@@ -29,7 +28,7 @@ def are_too_many(strays: Collection[TopicPartition], log_count: int) -> bool:
     return 2 * len(strays) > log_count and len({each.topic for each in strays}) > 1
 
 
-def _is_wanted(image: ClusterImage, node_id: NodeId, log: TopicPartition, topic_id: UUID | None) -> bool:
+def _is_wanted(image: ClusterImage, node_id: NodeId, log: TopicPartition, topic_id: TopicId | None) -> bool:
     partition = image.partition(log.topic, log.partition)
     if partition is None or node_id not in partition.replicas:
         return False

@@ -1,11 +1,15 @@
 """Names and numbers that identify things, as types of their own so that they cannot be mixed up."""
 
 from typing import Final, NamedTuple, NewType
+from uuid import UUID
 
 NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 """An offset beside it is an `int`: it is computed at every step, and a type of its own would have to be put
 on again by a call each time. One of the two that has one is enough for a checker to find them exchanged."""
+TopicId = NewType("TopicId", UUID)
+"""Of a topic that there is or was, as the metadata and the disk have it. What a request names is a `UUID`
+until it is looked up, and so is the id of anything else."""
 ProducerId = NewType("ProducerId", int)
 PRODUCER_IDS_PER_MS: Final = 1000
 """More than are ever given out: those that begin at the time in milliseconds, times this, are above all that

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from uuid import UUID
+
+from riverlog.model.ids import TopicId
 
 
 class LogEnd(NamedTuple):
@@ -14,7 +15,7 @@ class LogEnd(NamedTuple):
     offset: int
 
 
-LogEnds = Mapping[tuple[UUID, int], LogEnd]
+LogEnds = Mapping[tuple[TopicId, int], LogEnd]
 """By topic id and number."""
 
 NO_LOG_ENDS: Final[LogEnds] = {}

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
-from uuid import UUID
 
 from riverlog.metadata.registrar import Registrar
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.model.metadata_store import StoreError
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.storage.directory.data_directories import DataDirectories
@@ -73,9 +72,9 @@ class FailedDirectories:
         self._is_done()
 
 
-def by_topic(partitions: Iterable[tuple[TopicPartition, UUID]]) -> Mapping[UUID, tuple[int, ...]]:
+def by_topic(partitions: Iterable[tuple[TopicPartition, TopicId]]) -> Mapping[TopicId, tuple[int, ...]]:
     """As a registration names them."""
-    found: defaultdict[UUID, list[int]] = defaultdict(list)
+    found: defaultdict[TopicId, list[int]] = defaultdict(list)
     for partition, topic_id in partitions:
         found[topic_id].append(partition.partition)
     return {topic_id: tuple(sorted(indexes)) for topic_id, indexes in found.items()}

@@ -7,9 +7,8 @@ loop only.
 """
 
 from typing import Final
-from uuid import UUID
 
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.replication.roles import Role, RoleHolder
 from riverlog.replication.waiting import Reader, WaitingReaders
 from riverlog.storage.log.closed_log import ClosedLog
@@ -66,7 +65,12 @@ class IdlePartition(RoleHolder):
     __slots__ = ("_idle", "_is_kept", "_readers", "_round", "log", "topic_id", "topic_partition")
 
     def __init__(
-        self, topic_partition: TopicPartition, topic_id: UUID, role: Role, log: ClosedLog, idle: IdleReaders
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId,
+        role: Role,
+        log: ClosedLog,
+        idle: IdleReaders,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id

@@ -8,11 +8,10 @@ everywhere; what is settled makes room for the rest.
 import asyncio
 from collections.abc import Callable
 from typing import Final
-from uuid import UUID
 
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import PartitionImage, TopicImage
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.metrics import Metrics
 from riverlog.replication.partition import Partition
@@ -98,7 +97,7 @@ class LogEndReports:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            told: dict[tuple[UUID, int], LogEnd] = {}
+            told: dict[tuple[TopicId, int], LogEnd] = {}
             for number, partition in enumerate(sorted(self._concerned)[:_TOLD_MAX]):
                 if number % _OPENED_PER_TURN == 0:
                     await asyncio.sleep(0)

@@ -9,10 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
-from uuid import UUID
 
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.records.batch import CorruptBatch
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
@@ -46,7 +45,7 @@ class LogMoves:
     def has_directory(self, path: str) -> bool:
         return self._directories.has_directory(path)
 
-    def place(self, topic_partition: TopicPartition, topic_id: UUID, path: str) -> ErrorCode:
+    def place(self, topic_partition: TopicPartition, topic_id: TopicId, path: str) -> ErrorCode:
         target, home = self._directories.at(path), self._directories.directory_of(topic_partition)
         try:
             if home is None:
@@ -63,7 +62,7 @@ class LogMoves:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 
-    def resume(self, topic_id_of: Callable[[str], UUID | None]) -> None:
+    def resume(self, topic_id_of: Callable[[str], TopicId | None]) -> None:
         """Go on with what an earlier run left unfinished; before anything is served."""
         for target, topic_partition in self._directories.settle_moves():
             home = self._directories.directory_of(topic_partition)
@@ -89,7 +88,7 @@ class LogMoves:
     def _begin(
         self,
         topic_partition: TopicPartition,
-        topic_id: UUID,
+        topic_id: TopicId,
         home: LogDirectory,
         target: LogDirectory,
         *,

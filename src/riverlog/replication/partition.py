@@ -10,11 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from typing import assert_never
-from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.records import validate as validation
 from riverlog.records.batch import TRANSACTIONAL_FLAG, header_of
 from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
@@ -60,7 +59,7 @@ class Partition(RoleHolder):
     def __init__(
         self,
         log: Log,
-        topic_id: UUID,
+        topic_id: TopicId,
         role: Role,
         in_sync: InSyncReplicas,
         flusher: Flusher,

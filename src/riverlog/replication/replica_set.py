@@ -20,7 +20,7 @@ from riverlog.metadata.delta import ImageDelta, PartitionChange
 from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.replication.assigned_roles import AssignedRoles
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders, LookedAt
 from riverlog.replication.leading.follower_states import FollowerStates
@@ -43,16 +43,16 @@ class Logs(Protocol):
         """Another number whenever `facts_of` may answer otherwise than before."""
         ...
 
-    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+    def open_log(self, topic_partition: TopicPartition, topic_id: TopicId) -> Log:
         """The log, created if it is new, with its topic's config. Raises `StorageError`, `DiskFullError`."""
         ...
 
-    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> LogFacts | None:
+    def facts_of(self, topic_partition: TopicPartition, topic_id: TopicId) -> LogFacts | None:
         """What is known of a log that is not open; None where it must be opened for that. Raises
         `StorageError` where `open_log` would."""
         ...
 
-    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+    def look_inside(self, topic_partition: TopicPartition, topic_id: TopicId) -> AbstractContextManager[Log]:
         """A log that is not open and has facts, opened for a moment."""
         ...
 
@@ -134,7 +134,7 @@ class ReplicaSet:
         topic = None if topic_id is None else self._image.topic_names.get(topic_id)
         return ErrorCode.UNKNOWN_TOPIC_ID if topic is None else self.look(topic, index)
 
-    def closed_copy(self, topic: str, index: int, topic_id: UUID) -> tuple[Role, LogFacts] | None:
+    def closed_copy(self, topic: str, index: int, topic_id: TopicId) -> tuple[Role, LogFacts] | None:
         """The role of a partition here whose log is closed, and what is known of that; None for any other,
         and where that cannot be told."""
         image = self._placed(topic, index)
@@ -210,7 +210,7 @@ class ReplicaSet:
             partition.take_role(Follower(partition.leader_epoch, None))
         self._idle.disturb_all()
 
-    def fail(self, partitions: Iterable[tuple[TopicPartition, UUID]]) -> None:
+    def fail(self, partitions: Iterable[tuple[TopicPartition, TopicId]]) -> None:
         """The directory of these has failed: nothing of them is served until the next start."""
         self._looked_at.forget_all()
         for topic_partition, topic_id in partitions:

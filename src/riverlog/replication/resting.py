@@ -8,9 +8,8 @@ are looked at anew under it.
 """
 
 from collections.abc import Callable
-from uuid import UUID
 
-from riverlog.model.ids import LeaderEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicId, TopicPartition
 from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
 from riverlog.replication.watchers import PartitionWatcher, Watchers
 
@@ -29,7 +28,7 @@ class Resting:
     def __init__(
         self,
         topic_partition: TopicPartition,
-        topic_id: UUID,
+        topic_id: TopicId,
         leader_epoch: LeaderEpoch,
         log_start_offset: int,
         log_end_offset: int,

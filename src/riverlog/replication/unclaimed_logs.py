@@ -6,12 +6,11 @@ data directories. How they are kept is `storage.directory.strays`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage
 from riverlog.metadata.strays import are_too_many, stray_logs
 from riverlog.model.errors import CorruptLogError, FormatError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.log_directory import LogDirectory
 
 
@@ -21,7 +20,7 @@ def set_strays_aside(
     node_id: NodeId,
     *,
     accept_many: bool,
-    deleted: Collection[UUID] = (),
+    deleted: Collection[TopicId] = (),
 ) -> None:
     """Raises `FormatError`, and moves nothing, when they are so many that the metadata must be wrong.
     `deleted` are topics whose logs are not strays."""
@@ -49,7 +48,9 @@ def set_strays_aside(
         directory.delete(log)
 
 
-def _identified(directory: LogDirectory, image: ClusterImage) -> Iterator[tuple[TopicPartition, UUID | None]]:
+def _identified(
+    directory: LogDirectory, image: ClusterImage
+) -> Iterator[tuple[TopicPartition, TopicId | None]]:
     """Every log with its topic id, or None where it need not be known.
 
     One log speaks for its topic, so that a start does not read as many files as there are partitions; where
@@ -65,7 +66,7 @@ def _identified(directory: LogDirectory, image: ClusterImage) -> Iterator[tuple[
             yield partition, None if is_right else _topic_id(directory, partition)
 
 
-def _topic_id(directory: LogDirectory, partition: TopicPartition) -> UUID | None:
+def _topic_id(directory: LogDirectory, partition: TopicPartition) -> TopicId | None:
     try:
         return directory.logs.topic_id_of(partition)
     except CorruptLogError:

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 from riverlog.model.metrics import Metrics
 from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.batch import patch
@@ -135,7 +135,7 @@ def test_an_answer_that_comes_late_changes_nothing() -> None:
 def test_an_answer_for_a_topic_of_the_same_name_is_not_stored() -> None:
     async def run() -> None:
         following = Following()
-        following.followed.key = (UUID(int=99), following.followed.index)
+        following.followed.key = (TopicId(UUID(int=99)), following.followed.index)
         assert following.store(batch(0, b"x")) is Outcome.OUT
         assert following.log.log_end_offset == 0
 

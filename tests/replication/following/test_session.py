@@ -4,12 +4,12 @@ from uuid import UUID
 
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.replication.following.followed import Followed, Position
 from riverlog.replication.following.session import LeaderSession
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
-TOPIC_ID = UUID(int=5)
+TOPIC_ID = TopicId(UUID(int=5))
 BROKER_EPOCH = 9
 
 

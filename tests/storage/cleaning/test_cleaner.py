@@ -12,7 +12,7 @@ import pytest
 from riverlog.model.config.cleaner_config import CleanerConfig
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.node.adapters.system_clock import SystemClock
 from riverlog.storage.cleaning.pace import Pace
@@ -43,7 +43,7 @@ def directory_at(path: Path, config: LogConfig = CONFIG) -> LogDirectory:
 
 def table_in(directory: LogDirectory, topic: str, *, keys: int = 5, writes: int = 60) -> Log:
     partition = TopicPartition(topic, 0)
-    directory.create(partition, UUID(int=hash_of(topic)))
+    directory.create(partition, TopicId(UUID(int=hash_of(topic))))
     log = directory.get(partition)
     assert log is not None
     for number in range(writes):

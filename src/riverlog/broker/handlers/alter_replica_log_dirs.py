@@ -6,12 +6,11 @@ yet has no files and begins its life where it is asked for.
 """
 
 from typing import Protocol
-from uuid import UUID
 
 from riverlog.broker.exchange.context import RequestContext
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -23,7 +22,7 @@ from riverlog.wire.messages.alter_replica_log_dirs import (
 class ReplicaPlaces(Protocol):
     def has_directory(self, path: str) -> bool: ...
 
-    def place(self, topic_partition: TopicPartition, topic_id: UUID, path: str) -> ErrorCode:
+    def place(self, topic_partition: TopicPartition, topic_id: TopicId, path: str) -> ErrorCode:
         """See to it that the log will be in this directory, which there is."""
         ...
 

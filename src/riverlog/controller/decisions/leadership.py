@@ -14,14 +14,13 @@ A node that has its store to itself is the only broker there can be: it leads as
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from riverlog.controller.decisions.assignments import Replicas
 from riverlog.controller.decisions.older_states import ReplicaEnds, is_older, led_by_the_furthest
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.metadata.partition_states import after_isr_change, node_of
 from riverlog.metadata.payloads import PartitionNode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 
 Brokers = Mapping[NodeId, BrokerImage]
 
@@ -56,7 +55,7 @@ class Leadership(NamedTuple):
     log_ends: ReplicaEnds = NO_LOG_ENDS
     """Of one partition, see `at`."""
 
-    def at(self, topic_id: UUID, index: int) -> "Leadership":
+    def at(self, topic_id: TopicId, index: int) -> "Leadership":
         """For one partition: where its directory has failed, a broker is as good as gone."""
         if not any(each.offline or each.log_ends for each in self.brokers.values()):
             return self

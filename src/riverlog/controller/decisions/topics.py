@@ -21,6 +21,7 @@ from riverlog.controller.decisions.refusals import (
 )
 from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicId
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class TopicPlan(NamedTuple):
     """A topic that can be made as it stands here."""
 
     name: str
-    topic_id: UUID
+    topic_id: TopicId
     replicas: tuple[Replicas, ...]
     configs: Mapping[str, str]
 
@@ -71,7 +72,7 @@ def decide_creations(
     outcomes = [
         DUPLICATE_NAME
         if topic.name in duplicates
-        else _decide(image, taken, topic, rules, topic_id=new_id(), start=start())
+        else _decide(image, taken, topic, rules, topic_id=TopicId(new_id()), start=start())
         for topic in wanted
     ]
     plans = [outcome for outcome in outcomes if isinstance(outcome, TopicPlan)]
@@ -87,7 +88,7 @@ def _decide(
     wanted: NewTopic,
     rules: TopicRules,
     *,
-    topic_id: UUID,
+    topic_id: TopicId,
     start: int,
 ) -> TopicPlan | Refusal:
     if refusal := _refuse_name(image, taken, wanted.name):

@@ -2,11 +2,10 @@
 
 from enum import Enum
 from typing import Final, NamedTuple
-from uuid import UUID
 
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 
-FollowedKey = tuple[UUID, int]
+FollowedKey = tuple[TopicId, int]
 """Topic id and number: a topic that was made anew under its name is another one."""
 
 
@@ -49,7 +48,7 @@ class Followed:
     def __init__(
         self,
         topic: str,
-        topic_id: UUID,
+        topic_id: TopicId,
         index: int,
         leader_epoch: LeaderEpoch,
         unclean_epoch: LeaderEpoch | None = None,
@@ -72,7 +71,7 @@ class Followed:
         self.leader_watermark = 0
 
     @property
-    def topic_id(self) -> UUID:
+    def topic_id(self) -> TopicId:
         return self.key[0]
 
     @property

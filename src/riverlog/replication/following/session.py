@@ -13,7 +13,7 @@ from uuid import UUID
 
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.replication.following.followed import Followed, FollowedKey, Position, Status
 from riverlog.wire.messages.fetch import (
     FetchPartition,
@@ -198,8 +198,9 @@ class LeaderSession:
         for topic in response.responses:
             if topic.topic_id is None:
                 continue
+            topic_id = TopicId(topic.topic_id)
             for data in topic.partitions:
-                followed = self._followed.get((topic.topic_id, data.partition_index))
+                followed = self._followed.get((topic_id, data.partition_index))
                 if followed is not None and followed.is_in_session and followed.status is Status.READY:
                     yield followed, data
 

@@ -6,9 +6,8 @@ come is what its fetches say. Not here: the watermark that follows from both (`w
 
 from collections.abc import Iterator
 from dataclasses import replace
-from uuid import UUID
 
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
 from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.leading.isr import IsrChange, IsrRules, LogBounds, decide_isr
@@ -19,7 +18,7 @@ from riverlog.storage.log.log import Log
 class LedReplicas:
     __slots__ = ("_key", "_standing", "followers", "in_sync")
 
-    def __init__(self, in_sync: InSyncReplicas, standing: Standing, key: tuple[UUID, int]) -> None:
+    def __init__(self, in_sync: InSyncReplicas, standing: Standing, key: tuple[TopicId, int]) -> None:
         """`key` is the partition by topic id."""
         self.in_sync = in_sync
         self.followers = FollowerStates()

@@ -9,12 +9,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
-from uuid import UUID
 
 from riverlog.model.clock import Clock
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.model.pieces import Pieces, sorted_in_pieces
 from riverlog.storage.directory.closing import save
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
@@ -38,7 +37,7 @@ class DataDirectories:
         flusher: Flusher,
         thread: Executor,
         clock: Clock,
-        hosted: Callable[[], Iterable[tuple[TopicPartition, UUID]]],
+        hosted: Callable[[], Iterable[tuple[TopicPartition, TopicId]]],
         *,
         unusable: Sequence[str] = (),
         savers: Executor | None = None,
@@ -53,7 +52,7 @@ class DataDirectories:
         self._clock = clock
         self._hosted = hosted
         self._unusable = tuple(unusable)
-        self._missing: frozenset[tuple[TopicPartition, UUID]] = frozenset()
+        self._missing: frozenset[tuple[TopicPartition, TopicId]] = frozenset()
         self.changes = 0
         """Another number whenever `facts_of` may answer otherwise than before."""
         self._loop = asyncio.get_running_loop()
@@ -82,7 +81,7 @@ class DataDirectories:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.is_online]
 
-    def open_log(self, topic_partition: TopicPartition, topic_id: UUID) -> Log:
+    def open_log(self, topic_partition: TopicPartition, topic_id: TopicId) -> Log:
         """The log, created if it is new. Raises `StorageError` or `DiskFullError`."""
         directory = self.directory_of(topic_partition)
         if directory is not None and directory.logs.topic_id_of(topic_partition) not in (topic_id, None):
@@ -95,7 +94,7 @@ class DataDirectories:
         assert log is not None
         return log
 
-    def _online_for(self, topic_partition: TopicPartition, topic_id: UUID) -> list[LogDirectory]:
+    def _online_for(self, topic_partition: TopicPartition, topic_id: TopicId) -> list[LogDirectory]:
         """Where a new log can be; there is one at least."""
         if self._missing and (topic_partition, topic_id) in self._missing:
             raise StorageError(f"It may be in {', '.join(self._unusable)}, which could not be opened.")
@@ -104,7 +103,7 @@ class DataDirectories:
             raise StorageError("No data directory is usable. Check the disks, then restart the broker.")
         return online
 
-    def facts_of(self, topic_partition: TopicPartition, topic_id: UUID) -> LogFacts | None:
+    def facts_of(self, topic_partition: TopicPartition, topic_id: TopicId) -> LogFacts | None:
         """What is known of a log that is not open; None where it must be opened for that. Raises as
         `open_log` does. Nothing is made, and no log stays open."""
         directory = self.directory_of(topic_partition)
@@ -116,7 +115,7 @@ class DataDirectories:
         self._online_for(topic_partition, topic_id)
         return NOTHING
 
-    def look_inside(self, topic_partition: TopicPartition, topic_id: UUID) -> AbstractContextManager[Log]:
+    def look_inside(self, topic_partition: TopicPartition, topic_id: TopicId) -> AbstractContextManager[Log]:
         """A log that is not open and has facts, opened for a moment."""
         directory = self.directory_of(topic_partition)
         assert directory is not None
@@ -137,7 +136,7 @@ class DataDirectories:
         for directory in self._directories:
             directory.upkeep.on_closed_cut = listener
 
-    def offline(self) -> Iterator[tuple[TopicPartition, UUID]]:
+    def offline(self) -> Iterator[tuple[TopicPartition, TopicId]]:
         """What belongs here and is in a directory that has failed, or may be."""
         for partition, topic_id in self._hosted():
             directory = self.directory_of(partition)

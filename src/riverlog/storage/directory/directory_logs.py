@@ -7,9 +7,8 @@ renaming and removing directories (`log_directory`), and what time does to the l
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from uuid import UUID
 
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
 from riverlog.storage.directory.closed_logs import ClosedLogs
@@ -61,7 +60,7 @@ class DirectoryLogs:
         """By the names of their directories."""
         self.on_changed: Callable[[], None] = lambda: None  # `facts_of` may answer otherwise than before.
 
-    def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
+    def get(self, partition: TopicPartition, topic_id: TopicId | None = None) -> Log | None:
         """As `LogDirectory.get`."""
         name = str(partition)
         log = self.opened.get(name)
@@ -74,7 +73,7 @@ class DirectoryLogs:
             log.topic_id = topic_id
         return log
 
-    def topic_id_of(self, partition: TopicPartition) -> UUID | None:
+    def topic_id_of(self, partition: TopicPartition) -> TopicId | None:
         """The topic id on disk, without opening the log."""
         log = self.opened.get(str(partition))
         if log is not None:
@@ -82,7 +81,7 @@ class DirectoryLogs:
         is_clean = not self._here.is_unrecovered(str(partition))
         return read_topic_id(self._disk, f"{self._path}/{partition}", clean=is_clean)
 
-    def open(self, name: str, partition: TopicPartition, topic_id: UUID | None = None) -> Log:
+    def open(self, name: str, partition: TopicPartition, topic_id: TopicId | None = None) -> Log:
         """Open it now; the caller closes it, or has it kept open."""
         self._disk.health.require_online()
         self._closed.forget(name)

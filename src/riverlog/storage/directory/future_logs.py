@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.model.disk import Disk
 from riverlog.model.errors import StorageError
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import replace_file
 from riverlog.storage.files.deleted_files import DeletedFiles
@@ -21,7 +21,7 @@ _NAME_MAX: Final = 255
 
 
 class OpenFuture(Protocol):
-    def __call__(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log: ...
+    def __call__(self, name: str, partition: TopicPartition, topic_id: TopicId, *, clean: bool) -> Log: ...
 
 
 class FutureLogs:
@@ -76,7 +76,7 @@ class FutureLogs:
         else:
             self._names[partition] = name
 
-    def begin(self, partition: TopicPartition, topic_id: UUID) -> Log:
+    def begin(self, partition: TopicPartition, topic_id: TopicId) -> Log:
         """An empty log. Whatever copy was here before goes."""
         self.discard(partition)
         name = names.future_directory(partition, self._new_uuid().hex)
@@ -86,7 +86,7 @@ class FutureLogs:
         self._names[partition] = name
         return log
 
-    def resume(self, partition: TopicPartition, topic_id: UUID, *, is_trusted: bool) -> Log:
+    def resume(self, partition: TopicPartition, topic_id: TopicId, *, is_trusted: bool) -> Log:
         """The copy that an earlier run left behind, if its shutdown was clean for both logs; or a new one."""
         name = self._names[partition]
         if name in self._distrusted or not is_trusted:

@@ -19,7 +19,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DirectoryLock, Disk
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, RollCheckpoints
 from riverlog.storage.directory.claim import own, take
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
@@ -178,7 +178,7 @@ class LogDirectory:
     def opened(self) -> list[Log]:
         return list(self.logs.opened.values())
 
-    def create(self, partition: TopicPartition, topic_id: UUID | None) -> None:
+    def create(self, partition: TopicPartition, topic_id: TopicId | None) -> None:
         """Make the directory of a new partition. It is opened, and its files made, on first use."""
         self.health.require_online()
         name = str(partition)
@@ -200,7 +200,7 @@ class LogDirectory:
                 raise
         self._here.add(name, is_new=True)
 
-    def get(self, partition: TopicPartition, topic_id: UUID | None = None) -> Log | None:
+    def get(self, partition: TopicPartition, topic_id: TopicId | None = None) -> Log | None:
         """The log of a partition, opened (and recovered) now if it was not; None when there is none.
 
         `topic_id` is what the cluster metadata says: written where a crash took it, an error where the
@@ -219,7 +219,7 @@ class LogDirectory:
     def finish_leaving(self) -> None:
         self._opened.finish_leaving()
 
-    def _open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, clean: bool) -> Log:
+    def _open_future(self, name: str, partition: TopicPartition, topic_id: TopicId, *, clean: bool) -> Log:
         self.health.require_online()
         self._opened.note(name)
         return self._opener.open_future(name, partition, topic_id, is_clean=clean)

@@ -1,10 +1,9 @@
 """Opens the logs of a data directory with what the directory's checkpoints say of them."""
 
 from collections.abc import Callable
-from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
 from riverlog.storage.log.log import Log
@@ -28,7 +27,7 @@ class LogOpener:
         self._checkpoints = checkpoints
         self._cleaned = cleaned
 
-    def open(self, partition: TopicPartition, topic_id: UUID | None, *, is_clean: bool) -> Log:
+    def open(self, partition: TopicPartition, topic_id: TopicId | None, *, is_clean: bool) -> Log:
         """The caller has made sure that the directory is online."""
         name, checkpoints = str(partition), self._checkpoints
         to_open = LogToOpen(
@@ -46,7 +45,7 @@ class LogOpener:
         log.state.set_high_watermark(to_open.high_watermark or 0)
         return log
 
-    def open_future(self, name: str, partition: TopicPartition, topic_id: UUID, *, is_clean: bool) -> Log:
+    def open_future(self, name: str, partition: TopicPartition, topic_id: TopicId, *, is_clean: bool) -> Log:
         """A copy on its way in, of which no checkpoint speaks."""
         config = self.config_for(partition.topic)
         to_open = LogToOpen(f"{self._path}/{name}", partition, config, topic_id, is_clean=is_clean)

@@ -5,10 +5,9 @@ lost. `riverlog log strays` lists and removes them. Not here: what makes a log a
 """
 
 from typing import NamedTuple
-from uuid import UUID
 
 from riverlog.model.disk import Disk
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.files import names
 from riverlog.storage.files.partition_metadata import read_topic_id
 
@@ -17,7 +16,7 @@ class Stray(NamedTuple):
     path: str
     topic_partition: TopicPartition
     """The topic's name is cut where the directory's would have been too long."""
-    topic_id: UUID | None
+    topic_id: TopicId | None
     size_bytes: int
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from riverlog.model.disk import Disk
 from riverlog.model.errors import CorruptLogError, DiskFullError, StorageError
+from riverlog.model.ids import TopicId
 from riverlog.storage.files import names
 
 
@@ -20,7 +21,7 @@ def decode_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
-def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | None:
+def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> TopicId | None:
     """The id, or None when there is none; after a crash (not `clean`) a torn file counts as none."""
     path = f"{directory}/{names.PARTITION_METADATA}"
     if not disk.exists(path):
@@ -32,7 +33,7 @@ def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | N
         version, written = int(fields["version"]), fields["topic_id"]
         if version != 0:
             raise CorruptLogError(f"{path} has the unknown version {version}.")
-        return decode_uuid(written)
+        return TopicId(decode_uuid(written))
     except (KeyError, ValueError, binascii.Error) as error:
         if not clean:
             return None
@@ -41,7 +42,7 @@ def read_topic_id(disk: Disk, directory: str, *, clean: bool = True) -> UUID | N
         ) from error
 
 
-def agree_on_topic_id(disk: Disk, directory: str, topic_id: UUID | None, *, clean: bool) -> UUID | None:
+def agree_on_topic_id(disk: Disk, directory: str, topic_id: TopicId | None, *, clean: bool) -> TopicId | None:
     """The id on disk, which is written where there is none; an error where the cluster knows another.
 
     A file that a crash has torn is removed when there is no id to write, since after a clean shutdown it
@@ -60,7 +61,7 @@ def agree_on_topic_id(disk: Disk, directory: str, topic_id: UUID | None, *, clea
     return stored or topic_id
 
 
-def write_topic_id(disk: Disk, directory: str, topic_id: UUID) -> None:
+def write_topic_id(disk: Disk, directory: str, topic_id: TopicId) -> None:
     """Not synced: the first sync of the log does that, and the cluster metadata has the id as well.
 
     Where there is no room no part of it is left, which a later start would take for damage.

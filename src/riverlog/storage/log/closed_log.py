@@ -10,10 +10,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 from riverlog.storage.log.leader_epochs import LeaderEpochs
 from riverlog.storage.log.log import Log
 from riverlog.storage.log.timestamps import TimestampedOffset
@@ -35,7 +34,7 @@ class LogFacts(NamedTuple):
     epochs: tuple[tuple[LeaderEpoch, int], ...]
     size_bytes: int
     has_producers: bool
-    topic_id: UUID | None
+    topic_id: TopicId | None
 
 
 NOTHING: Final = LogFacts(0, 0, 0, None, (), 0, has_producers=False, topic_id=None)

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import Disk
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.storage.disk.guarded import DirectoryHealth, GuardedDisk
 from riverlog.storage.disk.open_files import Files, OpenFiles
 from riverlog.storage.files.deleted_files import DeletedFiles
@@ -44,7 +43,7 @@ class LogToOpen:
     directory: str
     topic_partition: TopicPartition
     config: LogConfig
-    topic_id: UUID | None = None
+    topic_id: TopicId | None = None
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int | None = None

@@ -4,9 +4,9 @@ Which topics exist is what the store says, not what the node takes it to say.
 """
 
 from collections.abc import Iterator
-from uuid import UUID
 
 from riverlog.metadata import layout, payloads
+from riverlog.model.ids import TopicId
 from riverlog.storage.files.names import PARTITION_METADATA, parse_partition_directory
 from riverlog.storage.files.partition_metadata import decode_uuid
 from riverlog.testing.simulated_disk import SimulatedDisk
@@ -16,7 +16,7 @@ from riverlog.testing.simulation.violations import Violation
 
 class KeptLogsCheck:
     def __init__(self) -> None:
-        self._before: dict[str, UUID] = {}
+        self._before: dict[str, TopicId] = {}
 
     def note_start(self, node: SimulatedNode) -> None:
         self._before = identified_logs(node.disk, node.log_directories)
@@ -29,14 +29,14 @@ class KeptLogsCheck:
                 raise Violation("I21", f"the start took {path} away, a log of the topic {topic_id}")
 
 
-def _topic_ids(node: SimulatedNode) -> Iterator[UUID]:
+def _topic_ids(node: SimulatedNode) -> Iterator[TopicId]:
     for name in node.ensemble.children(layout.TOPICS):
         written = node.ensemble.get(layout.topic(name))
         assert written is not None
         yield payloads.decode_topic(name, written.data).topic_id
 
 
-def identified_logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
+def identified_logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, TopicId]:
     """Directories of partitions that say which topic they are of."""
     found = {}
     for root in roots:
@@ -49,12 +49,12 @@ def identified_logs(disk: SimulatedDisk, roots: list[str]) -> dict[str, UUID]:
     return found
 
 
-def _topic_id(content: bytes) -> UUID | None:
+def _topic_id(content: bytes) -> TopicId | None:
     """None for a torn file: it is too short, or as long as it was, with zeros anywhere in it."""
     version, _, written = content.partition(b"\ntopic_id: ")
     if version != b"version: 0":
         return None
     try:
-        return decode_uuid(written.decode())
+        return TopicId(decode_uuid(written.decode()))
     except ValueError:
         return None

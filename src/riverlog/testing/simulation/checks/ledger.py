@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-from uuid import UUID
 
+from riverlog.model.ids import TopicId
 from riverlog.records.batch import BatchHeader, crc_is_valid, walk
 from riverlog.records.builder import ControlType
 from riverlog.records.record import records_of
@@ -31,7 +31,7 @@ class CommittedBatch(NamedTuple):
 @dataclass(slots=True, eq=False)
 class PartitionLedger:
     topic: str
-    topic_id: UUID
+    topic_id: TopicId
     index: int
     batches: list[CommittedBatch] = field(default_factory=list)
     start: int = 0
@@ -150,14 +150,14 @@ class PartitionLedger:
 
 class Ledger:
     def __init__(self) -> None:
-        self.partitions: dict[tuple[UUID, int], PartitionLedger] = {}
+        self.partitions: dict[tuple[TopicId, int], PartitionLedger] = {}
         self._by_name: dict[tuple[str, int], list[PartitionLedger]] = {}
         self.on_commit: list[Callable[[PartitionLedger, CommittedBatch], None]] = []
         self.on_cut: list[Callable[[PartitionLedger], None]] = []
         self.is_replicated = False
         """Whether partitions may have several replicas, so that what one has is not committed."""
 
-    def of(self, topic: str, topic_id: UUID, index: int) -> PartitionLedger:
+    def of(self, topic: str, topic_id: TopicId, index: int) -> PartitionLedger:
         ledger = self.partitions.get((topic_id, index))
         if ledger is None:
             ledger = self.partitions[topic_id, index] = PartitionLedger(topic, topic_id, index)

@@ -6,9 +6,9 @@ the ledger, read from the files. A look costs little while nothing has changed.
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from riverlog.model.config.slices import LogConfig
+from riverlog.model.ids import TopicId
 from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Role
@@ -60,7 +60,7 @@ class NodeObserver:
     ) -> None:
         self._node, self._ledger, self._report, self._now_s = node, ledger, report, now_s
         self._quiet_s = _NOW_AND_THEN_S
-        self._views: dict[tuple[UUID, int], PartitionView] = {}
+        self._views: dict[tuple[TopicId, int], PartitionView] = {}
         self._seen: dict[Partition, PartitionView] = {}
         """The same, by the partition itself: what most looks need."""
         self._closed_after = -1

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.payloads import PartitionNode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import NodeId, TopicId
 from riverlog.model.metadata_store import Operation
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from riverlog.testing.simulation.nodes import SimulatedNode
@@ -26,7 +25,7 @@ _SUFFIX: Final = "/state"
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     topic: str
-    topic_id: UUID
+    topic_id: TopicId
     index: int
     replicas: tuple[NodeId, ...]
     node: PartitionNode
@@ -58,11 +57,11 @@ class PartitionStates:
         self.losses = Losses()
         self.on_written: list[Callable[[PartitionState], None]] = []
         """Hear of every state."""
-        self._elected: dict[tuple[UUID, int, int], PartitionNode] = {}
+        self._elected: dict[tuple[TopicId, int, int], PartitionNode] = {}
         self.pending: list[str] = []
         """Paths that were written and not looked at."""
-        self.present: dict[tuple[UUID, int], PartitionState] = {}
-        self._ids: dict[str, UUID] = {}
+        self.present: dict[tuple[TopicId, int], PartitionState] = {}
+        self._ids: dict[str, TopicId] = {}
         ensemble.on_changed = self._note
         ensemble.on_refused = lambda operations: self._count("written too late", operations)
         ensemble.on_unanswered = lambda operations: self._count("not answered", operations)
@@ -84,7 +83,8 @@ class PartitionStates:
         topic, index = path.split("/")[3], int(path.split("/")[5])
         node = self._ensemble.get(layout.topic(topic))
         if written is None or node is None:
-            self.present.pop((self._ids.get(topic, UUID(int=0)), index), None)
+            if topic in self._ids:
+                self.present.pop((self._ids[topic], index), None)
             return
         of_topic = payloads.decode_topic(topic, node.data)
         self._ids[topic] = of_topic.topic_id
@@ -128,11 +128,11 @@ class PartitionStates:
             counts["ISR expands"] += bool(set(after.isr) - set(before.isr))
         counts["unclean restarts"] += bool(before.isr) and not after.isr
 
-    def elected(self, topic_id: UUID, index: int, epoch: int) -> PartitionNode | None:
+    def elected(self, topic_id: TopicId, index: int, epoch: int) -> PartitionNode | None:
         """The state with which the epoch began."""
         return self._elected.get((topic_id, index, epoch))
 
-    def is_replaceable(self, topic_id: UUID, index: int, leader: NodeId) -> bool:
+    def is_replaceable(self, topic_id: TopicId, index: int, leader: NodeId) -> bool:
         """Whether another than this leader can be elected while it is taken for dead, or has been."""
         state = self.present.get((topic_id, index))
         if state is None or len(state.replicas) == 1:
