@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from riverlog.coordinator.groups.assignors import ASSIGNORS, Assignment, Subscriber
+from riverlog.model.ids import TopicId
 
-A, B, C = (UUID(int=number) for number in (1, 2, 3))
+A, B, C = (TopicId(UUID(int=number)) for number in (1, 2, 3))
 TOPICS = st.frozensets(st.sampled_from([A, B, C]))
 SIZES = st.fixed_dictionaries({topic: st.integers(0, 9) for topic in (A, B, C)})
 MEMBER_IDS = st.sampled_from(["kim", "ann", "zoe", "bob", "eve"])
@@ -29,7 +30,7 @@ ALIKE = st.builds(
     SUBSCRIBERS,
 )
 
-Sizes = Mapping[UUID, int]
+Sizes = Mapping[TopicId, int]
 
 
 def sizes(assigned: Mapping[str, Assignment]) -> list[int]:

@@ -11,7 +11,7 @@ from riverlog.coordinator.groups.offsets.records import read_key, tombstone
 from riverlog.coordinator.groups.offsets.requests import FoundOffset, NewOffset, Verdicts
 from riverlog.coordinator.runtime.effects import NOTHING, CoordinatorRecord, Effects, Reply, SetTimer, Token
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicId, TopicPartition
 
 TOKEN: Token[Verdicts] = Token(1)
 NOW = 1_800_000_000_000
@@ -109,7 +109,7 @@ class Groups:
 
 def test_anybody_may_commit_to_a_group_without_members() -> None:
     groups = Groups()
-    assert groups.commit(NewOffset(AT, 42, LeaderEpoch(3), "note", UUID(int=5))) == (ErrorCode.NONE,)
+    assert groups.commit(NewOffset(AT, 42, LeaderEpoch(3), "note", TopicId(UUID(int=5)))) == (ErrorCode.NONE,)
     assert groups.found() == FoundOffset(0, 42, LeaderEpoch(3), "note")
     assert groups.commit(NewOffset(AT, 41)) == (ErrorCode.NONE,)
     assert groups.found() == FoundOffset(0, 41)

@@ -25,6 +25,7 @@ from riverlog.coordinator.runtime.shard_runtime import ShardAnswer
 from riverlog.metadata.follower import MetadataFollower
 from riverlog.model.errors import ErrorCode
 from riverlog.model.features import GROUP_VERSION
+from riverlog.model.ids import TopicId
 from riverlog.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -119,13 +120,14 @@ def _problem_of_joining(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 def _owned(
     partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None,
-) -> dict[UUID, frozenset[int]] | None:
+) -> dict[TopicId, frozenset[int]] | None:
     if partitions is None:
         return None
-    owned: dict[UUID, frozenset[int]] = {}
+    owned: dict[TopicId, frozenset[int]] = {}
     for each in partitions:
         if each.topic_id is not None:
-            owned[each.topic_id] = owned.get(each.topic_id, frozenset()).union(each.partitions)
+            topic_id = TopicId(each.topic_id)
+            owned[topic_id] = owned.get(topic_id, frozenset()).union(each.partitions)
     return owned
 
 

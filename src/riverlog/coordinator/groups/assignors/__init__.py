@@ -7,13 +7,13 @@ Apache Kafka's assignors. Not here: how members get from one assignment to the n
 
 from collections.abc import Callable, Mapping
 from typing import Final
-from uuid import UUID
 
 from riverlog.coordinator.groups.assignors.range import assign_ranges
 from riverlog.coordinator.groups.assignors.subscribers import Assignment, Subscriber
 from riverlog.coordinator.groups.assignors.uniform import assign_uniformly
+from riverlog.model.ids import TopicId
 
-Assignor = Callable[[Mapping[str, Subscriber], Mapping[UUID, int]], dict[str, Assignment]]
+Assignor = Callable[[Mapping[str, Subscriber], Mapping[TopicId, int]], dict[str, Assignment]]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
 """By the name under which a member or the configuration asks for them."""

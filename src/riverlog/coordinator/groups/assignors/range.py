@@ -5,15 +5,17 @@ each co-partitioned topic goes to the same member. When members come and go the 
 """
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from riverlog.coordinator.groups.assignors.subscribers import Assignment, Subscriber
+from riverlog.model.ids import TopicId
 
 
-def assign_ranges(members: Mapping[str, Subscriber], partitions: Mapping[UUID, int]) -> dict[str, Assignment]:
-    ranges: dict[str, dict[UUID, tuple[int, ...]]] = {member_id: {} for member_id in members}
+def assign_ranges(
+    members: Mapping[str, Subscriber], partitions: Mapping[TopicId, int]
+) -> dict[str, Assignment]:
+    ranges: dict[str, dict[TopicId, tuple[int, ...]]] = {member_id: {} for member_id in members}
     ordered = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
-    readers: dict[UUID, list[str]] = {}
+    readers: dict[TopicId, list[str]] = {}
     for member_id in ordered:
         for topic in members[member_id].topics:
             readers.setdefault(topic, []).append(member_id)

@@ -6,16 +6,16 @@ make it: no partition could go to a member that has two fewer than its owner.
 """
 
 from collections.abc import Iterable, Mapping
-from uuid import UUID
 
 from riverlog.coordinator.groups.assignors.subscribers import Assignment, Subscriber, in_order
+from riverlog.model.ids import TopicId
 
-TopicIdPartition = tuple[UUID, int]
+TopicIdPartition = tuple[TopicId, int]
 Held = dict[str, set[TopicIdPartition]]
 
 
 def assign_uniformly(
-    members: Mapping[str, Subscriber], partitions: Mapping[UUID, int]
+    members: Mapping[str, Subscriber], partitions: Mapping[TopicId, int]
 ) -> dict[str, Assignment]:
     ordered = {member_id: members[member_id] for member_id in sorted(members)}
     held = _what_may_stay(ordered, partitions)
@@ -35,7 +35,7 @@ def assign_uniformly(
     return {member_id: _by_topic(kept) for member_id, kept in held.items()}
 
 
-def _what_may_stay(members: Mapping[str, Subscriber], partitions: Mapping[UUID, int]) -> Held:
+def _what_may_stay(members: Mapping[str, Subscriber], partitions: Mapping[TopicId, int]) -> Held:
     held: Held = {}
     taken: set[TopicIdPartition] = set()
     for member_id, member in members.items():
@@ -74,7 +74,7 @@ def _share_alike(held: Held, free: list[TopicIdPartition]) -> None:
 def _share_by_subscription(
     held: Held, free: list[TopicIdPartition], members: Mapping[str, Subscriber]
 ) -> None:
-    readers: dict[UUID, list[str]] = {}
+    readers: dict[TopicId, list[str]] = {}
     for member_id, member in members.items():
         for topic in member.topics:
             readers.setdefault(topic, []).append(member_id)
@@ -89,7 +89,7 @@ def _share_by_subscription(
                 is_even = False
 
 
-def _move_one(held: Held, topic: UUID, readers: list[str]) -> bool:
+def _move_one(held: Held, topic: TopicId, readers: list[str]) -> bool:
     """Make the members more even by one partition of the topic; each move lowers the sum of squares."""
     poorest = _poorest(held, readers)
     for giver in sorted(readers, key=lambda member_id: -len(held[member_id])):
@@ -109,7 +109,7 @@ def _poorest(held: Held, readers: Iterable[str]) -> str:
 
 
 def _by_topic(kept: set[TopicIdPartition]) -> Assignment:
-    by_topic: dict[UUID, list[int]] = {}
+    by_topic: dict[TopicId, list[int]] = {}
     for topic, index in sorted(kept):
         by_topic.setdefault(topic, []).append(index)
     return in_order(by_topic)

@@ -3,11 +3,11 @@ it while a group has members of both protocols: subscriptions, and assignments b
 
 import struct
 from typing import Final
-from uuid import UUID
 
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer.member import Epochs
 from riverlog.metadata.image import ClusterImage
+from riverlog.model.ids import TopicId
 from riverlog.wire.codec import MalformedMessage, decode, encode
 from riverlog.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from riverlog.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -15,7 +15,9 @@ from riverlog.wire.messages.consumer_protocol_subscription import ConsumerProtoc
 _VERSION: Final = struct.Struct(">h")
 
 
-def owned_by(subscription: ConsumerProtocolSubscription, image: ClusterImage) -> dict[UUID, frozenset[int]]:
+def owned_by(
+    subscription: ConsumerProtocolSubscription, image: ClusterImage
+) -> dict[TopicId, frozenset[int]]:
     """What the consumer says it has; one that gives everything up before it joins has nothing."""
     return {
         image.topics[each.topic].topic_id: frozenset(each.partitions)

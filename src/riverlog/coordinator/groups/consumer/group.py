@@ -7,13 +7,13 @@ group as it will be; the group itself changes when the runtime has written the r
 
 from collections.abc import Iterable
 from enum import StrEnum
-from uuid import UUID
 
 from riverlog.coordinator.formats import consumer_assignments, consumer_groups, consumer_members
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer import records
 from riverlog.coordinator.groups.consumer.member import ConsumerMember, Epochs, MemberState
 from riverlog.coordinator.groups.consumer.records import Resolved
+from riverlog.model.ids import TopicId
 from riverlog.wire.schema import Message
 
 _FIRST_EPOCH = 1
@@ -41,7 +41,7 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}
         self.regexes: dict[str, Resolved] = {}
-        self.owners: dict[tuple[UUID, int], str] = {}
+        self.owners: dict[tuple[TopicId, int], str] = {}
         """Who has a partition, or has been told to give it up and has not confirmed it."""
         self.instances: dict[str, str] = {}
         """Member ids by instance id."""
@@ -176,7 +176,7 @@ class ConsumerGroup:
                 del self.owners[partition]
 
 
-def _partitions(*several: Epochs) -> Iterable[tuple[UUID, int]]:
+def _partitions(*several: Epochs) -> Iterable[tuple[TopicId, int]]:
     for by_topic in several:
         for topic, indexes in by_topic.items():
             for index in indexes:

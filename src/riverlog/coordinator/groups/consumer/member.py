@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
-from uuid import UUID
 
-Epochs = Mapping[UUID, Mapping[int, int]]
+from riverlog.model.ids import TopicId
+
+Epochs = Mapping[TopicId, Mapping[int, int]]
 """Partitions by topic id, each with the epoch in which the member got it."""
 
 NO_PARTITIONS: Final[Epochs] = {}
@@ -68,7 +69,7 @@ class ConsumerMember:
     def has_same_assignment(self, other: "ConsumerMember") -> bool:
         return _assignment(self) == _assignment(other)
 
-    def owns_only(self, claimed: Mapping[UUID, frozenset[int]]) -> bool:
+    def owns_only(self, claimed: Mapping[TopicId, frozenset[int]]) -> bool:
         """Whether everything that is claimed is assigned to the member."""
         return all(
             indexes <= self.assigned.get(topic, _NONE).keys() for topic, indexes in claimed.items() if indexes

@@ -6,8 +6,6 @@ and only classic ones are left: the group becomes classic again, and its members
 records of the old form are removed in the batch that writes those of the new one.
 """
 
-from uuid import UUID
-
 from riverlog.coordinator.groups.classic import protocols as classic_protocols
 from riverlog.coordinator.groups.classic.group import ClassicGroup
 from riverlog.coordinator.groups.classic.member import Member
@@ -23,6 +21,7 @@ from riverlog.coordinator.runtime.effects import CoordinatorRecord, Effects, Rep
 from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicId
 
 
 def may_go_up(classic: ClassicGroup, config: GroupConfig) -> bool:
@@ -44,7 +43,7 @@ def go_up(classic: ClassicGroup, image: ClusterImage, now_ms: int) -> GroupChang
     group_id = classic.group_id
     change = GroupChange(ConsumerGroup(group_id), *classic.tombstones())
     epoch = max(classic.generation, change.group.epoch)
-    taken: set[tuple[UUID, int]] = set()
+    taken: set[tuple[TopicId, int]] = set()
     members = [_upgraded(member, epoch, image, taken) for member in classic.members.values()]
     for member in members:
         change.write_subscription(member)
@@ -71,11 +70,11 @@ def called_back(classic: ClassicGroup) -> Effects:
 
 
 def _upgraded(
-    member: Member, epoch: int, image: ClusterImage, taken: set[tuple[UUID, int]]
+    member: Member, epoch: int, image: ClusterImage, taken: set[tuple[TopicId, int]]
 ) -> ConsumerMember:
     subscription = classic_protocols.read_subscription(member.protocols[0].metadata)
     assert subscription is not None, "the group has been judged"
-    assigned: dict[UUID, dict[int, int]] = {}
+    assigned: dict[TopicId, dict[int, int]] = {}
     for topic, indexes in read_assignment(member.assignment, image).items():
         for index in indexes:
             # The consumers may have given a partition to two of them; here it has one owner.

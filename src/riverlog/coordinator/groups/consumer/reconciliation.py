@@ -8,13 +8,13 @@ never has two owners. Pure: a member in, a member out.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple, assert_never
-from uuid import UUID
 
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer.member import NO_PARTITIONS, ConsumerMember, Epochs, MemberState
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicId
 
-Claimed = Mapping[UUID, frozenset[int]]
+Claimed = Mapping[TopicId, frozenset[int]]
 """What a member says it owns."""
 _NO_EPOCHS: Mapping[int, int] = {}
 
@@ -22,9 +22,9 @@ _NO_EPOCHS: Mapping[int, int] = {}
 class Goal(NamedTuple):
     epoch: int
     target: Assignment
-    subscribed: Collection[UUID]
+    subscribed: Collection[TopicId]
     """Of a topic that the member does not subscribe to any more, nothing is left in its target."""
-    owners: Mapping[tuple[UUID, int], str]
+    owners: Mapping[tuple[TopicId, int], str]
 
 
 def next_step(
@@ -51,8 +51,8 @@ def next_step(
 
 
 def _approach(member: ConsumerMember, goal: Goal, claimed: Claimed | None) -> ConsumerMember:
-    kept: dict[UUID, dict[int, int]] = {}
-    revoking: dict[UUID, dict[int, int]] = {}
+    kept: dict[TopicId, dict[int, int]] = {}
+    revoking: dict[TopicId, dict[int, int]] = {}
     for topic, epochs in member.assigned.items():
         target = goal.target.get(topic, ()) if topic in goal.subscribed else ()
         for index, epoch in epochs.items():

@@ -7,13 +7,13 @@ reading turns the values of records into the parts of a group.
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
-from uuid import UUID
 
 from riverlog.coordinator.formats import consumer_assignments, consumer_groups, consumer_members
 from riverlog.coordinator.formats.formats import GroupRecord, record
 from riverlog.coordinator.groups.assignors import Assignment
 from riverlog.coordinator.groups.consumer.member import ClassicPart, ConsumerMember, Epochs, MemberState
 from riverlog.coordinator.runtime.effects import CoordinatorRecord
+from riverlog.model.ids import TopicId
 from riverlog.wire.schema import Message
 
 
@@ -149,7 +149,7 @@ def target(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord
 
 def targeted(value: consumer_assignments.ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
     return {
-        each.topic_id: tuple(sorted(each.partitions))
+        TopicId(each.topic_id): tuple(sorted(each.partitions))
         for each in value.topic_partitions
         if each.topic_id is not None
     }
@@ -217,11 +217,11 @@ def _topic_partitions(partitions: Epochs) -> list[consumer_assignments.CurrentTo
 
 def _read(told: list[consumer_assignments.CurrentTopicPartitions], member_epoch: int) -> Epochs:
     """Records of older versions do not tell epochs: the member's own is the safe bound."""
-    read: dict[UUID, Mapping[int, int]] = {}
+    read: dict[TopicId, Mapping[int, int]] = {}
     for each in told:
         epochs = each.assignment_epochs
         if epochs is None or len(epochs) != len(each.partitions):
             epochs = [member_epoch] * len(each.partitions)
         if each.topic_id is not None:
-            read[each.topic_id] = dict(zip(each.partitions, epochs, strict=True))
+            read[TopicId(each.topic_id)] = dict(zip(each.partitions, epochs, strict=True))
     return read

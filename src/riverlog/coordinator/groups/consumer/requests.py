@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicId
 
 JOIN: Final = 0
 LEAVE: Final = -1
@@ -24,7 +24,7 @@ class Heartbeat(NamedTuple):
     topics: tuple[str, ...] | None = None
     regex: str | None = None
     assignor: str | None = None
-    owned: Mapping[UUID, frozenset[int]] | None = None
+    owned: Mapping[TopicId, frozenset[int]] | None = None
     client_id: str = ""
     client_host: str = ""
 
@@ -41,7 +41,7 @@ class Beaten(NamedTuple):
     member_id: str
     epoch: int
     heartbeat_interval_ms: int = 0
-    assigned: Mapping[UUID, tuple[int, ...]] | None = None
+    assigned: Mapping[TopicId, tuple[int, ...]] | None = None
     """None: as the member was told before."""
 
 

@@ -1,18 +1,17 @@
 """Computing the target assignment of a group, and writing what is different in it."""
 
-from uuid import UUID
-
 from riverlog.coordinator.groups.assignors import ASSIGNORS, Subscriber
 from riverlog.coordinator.groups.consumer import records
 from riverlog.coordinator.groups.consumer.group_change import GroupChange
 from riverlog.coordinator.groups.consumer.topics import sizes_of
 from riverlog.metadata.image import ClusterImage
+from riverlog.model.ids import TopicId
 
 
 def write_target(change: GroupChange, image: ClusterImage, default_assignor: str, now_ms: int) -> None:
     """The target for the group's epoch, as the assignor sees it that most members ask for."""
     group = change.group
-    ids: dict[frozenset[str], frozenset[UUID]] = {}
+    ids: dict[frozenset[str], frozenset[TopicId]] = {}
     subscribers: dict[str, Subscriber] = {}
     for member_id, member in group.members.items():
         names = group.topics_of(member)

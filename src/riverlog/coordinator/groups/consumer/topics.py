@@ -6,14 +6,14 @@ is read by this code alone; unlike Kafka's it does not contain racks, which the 
 
 import hashlib
 from collections.abc import Collection, Iterable
-from uuid import UUID
 
 from riverlog.metadata.image import ClusterImage, TopicImage
+from riverlog.model.ids import TopicId
 
 _HASH_BYTES = 8
 
 
-def sizes_of(names: Iterable[str], image: ClusterImage) -> dict[UUID, int]:
+def sizes_of(names: Iterable[str], image: ClusterImage) -> dict[TopicId, int]:
     """Partition counts by topic id, of those that exist, in the order of their names."""
     return {topic.topic_id: len(topic.partitions) for topic in _existing(sorted(names), image)}
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 
 VERSION = 4
 _NONE = -1
@@ -32,7 +32,7 @@ class CommittedOffset(NamedTuple):
     committed_ms: int
     expires_ms: int | None
     """Only where an old client asked for a retention of its own."""
-    topic_id: UUID | None
+    topic_id: TopicId | None
     record_offset: int
     """Where the record stands in the log: the later one wins."""
 
@@ -78,6 +78,6 @@ def usual_value(committed: CommittedOffset) -> bytes | None:
 
 
 @lru_cache(maxsize=16_384)
-def _topic_id(raw: bytes) -> UUID | None:
-    topic_id = UUID(bytes=raw)
+def _topic_id(raw: bytes) -> TopicId | None:
+    topic_id = TopicId(UUID(bytes=raw))
     return topic_id if topic_id.int else None

@@ -13,7 +13,7 @@ from riverlog.coordinator.formats.formats import GroupRecord
 from riverlog.coordinator.formats.offset_commits import OffsetCommitKey, OffsetCommitValue
 from riverlog.coordinator.groups.offsets.committed import VERSION, CommittedOffset, Kept, pack, usual_value
 from riverlog.coordinator.runtime.effects import CoordinatorRecord
-from riverlog.model.ids import LeaderEpoch
+from riverlog.model.ids import LeaderEpoch, TopicId
 from riverlog.wire.codec import MalformedMessage
 
 _VERSION_WITH_EXPIRY = 1
@@ -95,6 +95,6 @@ def _read_unusual(value: bytes, record_offset: int) -> CommittedOffset:
         found.metadata,
         found.commit_timestamp_ms,
         None if found.expire_timestamp_ms < 0 else found.expire_timestamp_ms,
-        found.topic_id,
+        None if found.topic_id is None else TopicId(found.topic_id),
         record_offset,
     )

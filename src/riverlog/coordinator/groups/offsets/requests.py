@@ -1,10 +1,9 @@
 """What clients ask of committed offsets and what they are told, as values; the wire is for the handlers."""
 
 from typing import NamedTuple
-from uuid import UUID
 
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicId, TopicPartition
 
 
 class NewOffset(NamedTuple):
@@ -14,7 +13,7 @@ class NewOffset(NamedTuple):
     offset: int
     leader_epoch: LeaderEpoch | None = None
     metadata: str = ""
-    topic_id: UUID | None = None
+    topic_id: TopicId | None = None
     retention_ms: int | None = None
 
 
