@@ -22,6 +22,10 @@ Ends = Mapping[NodeId, LogEnd | None]
 """Of the brokers that are alive; None for one that has told nothing."""
 
 
+def log_end(epoch: int, offset: int) -> LogEnd:
+    return LogEnd(LeaderEpoch(epoch), offset)
+
+
 def image_of(partition: PartitionImage, ends: Ends) -> ClusterImage:
     brokers = {
         node_id: BrokerImage(node_id, {}, None, 10, log_ends={} if end is None else {(TOPIC_ID, 0): end})
@@ -49,31 +53,31 @@ def elected(partition: PartitionImage, ends: Ends, kind: Election) -> NewState |
 
 
 def test_what_one_replica_tells_ends_the_leadership_until_all_have_told() -> None:
-    node = decided(led(ONE), {ONE: None, TWO: LogEnd(9, 40), THREE: None})
+    node = decided(led(ONE), {ONE: None, TWO: log_end(9, 40), THREE: None})
     assert node == PartitionNode(None, LeaderEpoch(7), ALL, 7, log_epoch=LeaderEpoch(9))
     noted = led(None, 7, 9)
-    assert decided(noted, {ONE: None, TWO: LogEnd(9, 40), THREE: None}) is None
+    assert decided(noted, {ONE: None, TWO: log_end(9, 40), THREE: None}) is None
     assert decided(noted, {ONE: None, TWO: None, THREE: None}) is None, "it was started again"
-    assert decided(noted, {ONE: LogEnd(6, 90), TWO: LogEnd(9, 40)}) is None, "one is away"
+    assert decided(noted, {ONE: log_end(6, 90), TWO: log_end(9, 40)}) is None, "one is away"
 
 
 def test_the_furthest_leads_alone_above_all_epochs_when_all_have_told() -> None:
-    node = decided(led(None, 7, 9), {ONE: LogEnd(6, 90), TWO: LogEnd(9, 40), THREE: LogEnd(9, 41)})
+    node = decided(led(None, 7, 9), {ONE: log_end(6, 90), TWO: log_end(9, 40), THREE: log_end(9, 41)})
     assert node == PartitionNode(THREE, LeaderEpoch(10), (THREE,), 7, 10)
 
 
 def test_the_same_leader_epoch_is_told_only_by_one_that_has_another_history_under_it() -> None:
-    node = decided(led(ONE), {ONE: None, TWO: LogEnd(6, 40), THREE: None})
+    node = decided(led(ONE), {ONE: None, TWO: log_end(6, 40), THREE: None})
     assert node is not None
     assert (node.leader, node.log_epoch) == (None, 6)
 
 
 def test_what_was_told_under_an_older_state_decides_nothing_more() -> None:
-    assert decided(led(TWO, 10), {ONE: LogEnd(6, 90), TWO: LogEnd(9, 40), THREE: LogEnd(9, 41)}) is None
+    assert decided(led(TWO, 10), {ONE: log_end(6, 90), TWO: log_end(9, 40), THREE: log_end(9, 41)}) is None
 
 
 def test_nobody_is_preferred_while_it_is_not_known_how_far_all_are() -> None:
-    ends: Ends = {ONE: LogEnd(6, 90), TWO: LogEnd(9, 40)}
+    ends: Ends = {ONE: log_end(6, 90), TWO: log_end(9, 40)}
     outcome = elected(led(None, 7, 9), ends, Election.PREFERRED)
     assert isinstance(outcome, Refusal)
     assert outcome.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -84,7 +88,7 @@ def test_nobody_is_preferred_while_it_is_not_known_how_far_all_are() -> None:
 def test_an_unclean_election_takes_the_furthest_of_those_that_have_told_far_above_those_that_have_not() -> (
     None
 ):
-    ends: Ends = {ONE: LogEnd(6, 90), TWO: LogEnd(9, 40)}
+    ends: Ends = {ONE: log_end(6, 90), TWO: log_end(9, 40)}
     outcome = elected(led(None, 7, 9), ends, Election.UNCLEAN)
     assert isinstance(outcome, NewState)
     assert outcome.node == PartitionNode(
@@ -97,7 +101,7 @@ def test_an_unclean_election_takes_the_furthest_of_those_that_have_told_far_abov
 
 @given(
     st.dictionaries(
-        st.sampled_from(ALL), st.none() | st.builds(LogEnd, st.integers(-1, 12), st.integers(0, 9))
+        st.sampled_from(ALL), st.none() | st.builds(log_end, st.integers(-1, 12), st.integers(0, 9))
     ),
     st.sampled_from((ONE, None)),
     st.none() | st.integers(0, 12),

@@ -75,9 +75,9 @@ def test_a_registration_names_what_is_in_directories_that_have_failed() -> None:
 
 def test_a_registration_tells_how_far_logs_go_that_the_metadata_does_not_know() -> None:
     ends = {
-        (TopicId(UUID(int=1)), 0): LogEnd(9, 40),
-        (TopicId(UUID(int=1)), 3): LogEnd(-1, 0),
-        (TopicId(UUID(int=2)), 0): LogEnd(3, 7),
+        (TopicId(UUID(int=1)), 0): LogEnd(LeaderEpoch(9), 40),
+        (TopicId(UUID(int=1)), 3): LogEnd(LeaderEpoch(-1), 0),
+        (TopicId(UUID(int=2)), 0): LogEnd(LeaderEpoch(3), 7),
     }
     node = payloads.BrokerNode({}, {}, None, 3, "h", log_ends=ends)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node

@@ -215,7 +215,7 @@ def _encode_log_ends(log_ends: LogEnds) -> dict[str, list[list[int]]]:
 
 def _decode_log_ends(fields: Mapping[str, list[list[int]]]) -> LogEnds:
     return {
-        (parse_topic_id(topic), index): LogEnd(epoch, offset)
+        (parse_topic_id(topic), index): LogEnd(LeaderEpoch(epoch), offset)
         for topic, ends in fields.items()
         for index, epoch, offset in ends
     }

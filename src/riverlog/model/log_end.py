@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from riverlog.model.ids import TopicId
+from riverlog.model.ids import LeaderEpoch, TopicId
+
+NEVER_LED: Final = LeaderEpoch(-1)
 
 
 class LogEnd(NamedTuple):
     """Of two of one partition the greater has all that is committed and is in the other: a leader has all
     that was committed before, and its followers have a part of what it has."""
 
-    epoch: int
-    """The leader epoch of its last records; -1 where there never was one."""
+    epoch: LeaderEpoch
+    """Of its last records; `NEVER_LED` where there are none."""
     offset: int
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import PartitionImage, TopicImage
 from riverlog.model.ids import TopicId, TopicPartition
-from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
+from riverlog.model.log_end import NEVER_LED, NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.metrics import Metrics
 from riverlog.replication.partition import Partition
 from riverlog.replication.replica_set import ReplicaSet
@@ -114,4 +114,4 @@ class LogEndReports:
 
 def _end_of(partition: Partition) -> LogEnd:
     latest = partition.log.state.epochs.latest
-    return LogEnd(-1 if latest is None else latest, partition.log.log_end_offset)
+    return LogEnd(NEVER_LED if latest is None else latest, partition.log.log_end_offset)

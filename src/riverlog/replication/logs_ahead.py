@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from riverlog.model.ids import TopicPartition
+from riverlog.model.ids import LeaderEpoch, TopicPartition
 
 _logger = logging.getLogger(__name__)
 _NAMED_MAX: Final = 10
@@ -18,7 +18,7 @@ _NAMED_MAX: Final = 10
 
 class LogsAhead:
     def __init__(self) -> None:
-        self._found: dict[TopicPartition, int] = {}
+        self._found: dict[TopicPartition, LeaderEpoch] = {}
         """With the leader epoch of the metadata."""
         self._named = 0
         self.on_change: Callable[[], None] = lambda: None
@@ -29,10 +29,10 @@ class LogsAhead:
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(tuple(self._found))
 
-    def is_noted(self, partition: TopicPartition, known_epoch: int) -> bool:
+    def is_noted(self, partition: TopicPartition, known_epoch: LeaderEpoch) -> bool:
         return self._found.get(partition) == known_epoch
 
-    def note(self, partition: TopicPartition, log_epoch: int, known_epoch: int) -> None:
+    def note(self, partition: TopicPartition, log_epoch: LeaderEpoch, known_epoch: LeaderEpoch) -> None:
         is_new = partition not in self._found
         self._found[partition] = known_epoch
         if is_new:
@@ -44,7 +44,7 @@ class LogsAhead:
             del self._found[partition]
             self.on_change()
 
-    def _tell(self, partition: TopicPartition, log_epoch: int, known_epoch: int) -> None:
+    def _tell(self, partition: TopicPartition, log_epoch: LeaderEpoch, known_epoch: LeaderEpoch) -> None:
         """Each of the first few, and that there are more."""
         self._named += 1
         if self._named <= _NAMED_MAX:

@@ -38,7 +38,7 @@ def led_by_the_furthest(
     `without_others`; else by nobody. The registration of the leader is the caller's to add."""
     told = [node_id for node_id in partition.replicas if node_id in ends]
     is_complete = len(told) == len(partition.replicas)
-    epoch = LeaderEpoch(_last_epoch(partition, ends))
+    epoch = _last_epoch(partition, ends)
     if not told or not (is_complete or without_others):
         noted = node_of(partition)._replace(log_epoch=epoch)
         if partition.leader is None:
@@ -52,7 +52,7 @@ def led_by_the_furthest(
     return node if is_complete else node._replace(unclean_epoch=next_epoch)
 
 
-def _last_epoch(partition: PartitionImage, ends: ReplicaEnds) -> int:
+def _last_epoch(partition: PartitionImage, ends: ReplicaEnds) -> LeaderEpoch:
     """The latest that anybody knows of."""
     told = (end.epoch for node_id, end in ends.items() if node_id in partition.replicas)
-    return max(partition.leader_epoch, partition.log_epoch or 0, *told)
+    return max(partition.leader_epoch, partition.log_epoch or partition.leader_epoch, *told)
