@@ -115,12 +115,20 @@ def test_a_new_member_that_gave_up_is_dropped_after_five_minutes() -> None:
     assert list(driver.group.members) == [first]
 
 
+def joined_pair(driver: Driver) -> tuple[str, str]:
+    """The leader and the follower of a group in which nobody has synced yet."""
+    ids = [driver.new_member() for _ in range(2)]
+    for each in ids:
+        driver.send_join(each)
+    driver.pass_time(0)
+    leader = str(driver.group.leader)
+    [follower] = [each for each in ids if each != leader]
+    return leader, follower
+
+
 def test_who_joins_and_does_not_sync_is_dropped_after_the_rebalance_time_out() -> None:
     driver = Driver()
-    first, second = (driver.new_member() for _ in range(2))
-    numbers = [driver.send_join(each) for each in (first, second)]
-    driver.pass_time(0)
-    leader, follower = (first, second) if driver.group.leader == first else (second, first)
+    leader, follower = joined_pair(driver)
     waiting = driver.send_sync(leader, 1)
     assert driver.answers[waiting].error is ErrorCode.NONE
     for _ in range(12):
@@ -129,17 +137,11 @@ def test_who_joins_and_does_not_sync_is_dropped_after_the_rebalance_time_out() -
         driver.beat(follower, 1)
     assert list(driver.group.members) == [leader]
     assert driver.group.state is State.PREPARING_REBALANCE
-    assert numbers
 
 
 def test_the_assignment_waits_for_the_leader_and_a_forgotten_member_gets_nothing() -> None:
     driver = Driver()
-    ids = [driver.new_member() for _ in range(2)]
-    for each in ids:
-        driver.send_join(each)
-    driver.pass_time(0)
-    leader = str(driver.group.leader)
-    [follower] = [each for each in ids if each != leader]
+    leader, follower = joined_pair(driver)
     waiting = driver.send_sync(follower, 1)
     assert waiting not in driver.answers
     assert driver.sync(leader, 1, assignments={leader: b"all"}).assignment == b"all"
@@ -148,12 +150,7 @@ def test_the_assignment_waits_for_the_leader_and_a_forgotten_member_gets_nothing
 
 def test_when_the_leader_dies_before_it_has_assigned_the_others_join_again() -> None:
     driver = Driver()
-    ids = [driver.new_member() for _ in range(2)]
-    for each in ids:
-        driver.send_join(each)
-    driver.pass_time(0)
-    leader = str(driver.group.leader)
-    [follower] = [each for each in ids if each != leader]
+    _, follower = joined_pair(driver)
     waiting = driver.send_sync(follower, 1)
     driver.pass_time(10_000)
     assert driver.answers[waiting] == Synced(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -299,12 +296,7 @@ def test_a_static_member_is_put_out_by_its_instance_id() -> None:
 
 def test_an_assignment_that_cannot_be_written_is_given_to_nobody() -> None:
     driver = Driver()
-    ids = [driver.new_member() for _ in range(2)]
-    for each in ids:
-        driver.send_join(each)
-    driver.pass_time(0)
-    leader = str(driver.group.leader)
-    [follower] = [each for each in ids if each != leader]
+    leader, follower = joined_pair(driver)
     waiting = driver.send_sync(follower, 1)
     driver.write_error = UNAVAILABLE
     number = driver.send_sync(leader, 1, assignments={leader: b"l", follower: b"f"})
@@ -312,7 +304,7 @@ def test_an_assignment_that_cannot_be_written_is_given_to_nobody() -> None:
     assert driver.answers[waiting] is UNAVAILABLE
     assert driver.group.state is State.PREPARING_REBALANCE
     driver.write_error = None
-    again = [driver.send_join(each) for each in ids]
+    again = [driver.send_join(each) for each in (leader, follower)]
     assert {driver.answers[each].generation for each in again} == {2}
 
 
