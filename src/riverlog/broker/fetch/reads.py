@@ -162,10 +162,7 @@ class FetchReader:
         else:
             refusal = partition.refusal(wanted.current_leader_epoch)
         if refusal is None and limits.claims_to_be_replica:
-            # A follower's fetch does not come here, so the claim is false: tell it what Kafka tells a
-            # stranger, and let it move no watermark.
-            known_epoch = wanted.current_leader_epoch is not None
-            refusal = ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            refusal = _refusal_of_stranger(wanted)
         if refusal is None and min(wanted.max_bytes, left) < 0:
             refusal = ErrorCode.UNKNOWN_SERVER_ERROR
         if refusal is not None:
@@ -312,6 +309,13 @@ def unreadable(wanted: Wanted, error: ErrorCode) -> PartitionData:
     if error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
         data.aborted_transactions = []
     return data
+
+
+def _refusal_of_stranger(wanted: Wanted) -> ErrorCode:
+    """A follower's fetch does not come here, so who claims to be one is none: it is told what Kafka tells a
+    stranger, and moves no watermark."""
+    is_told = wanted.current_leader_epoch is not None
+    return ErrorCode.UNKNOWN_LEADER_EPOCH if is_told else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _error(wanted: Wanted, error: ErrorCode) -> PartitionData:
