@@ -156,10 +156,10 @@ def test_the_pages_of_all_indexes_are_bounded_and_go_with_their_index() -> None:
         index.append(1, 10)
         index.append(3, 30)
         index.save()
-        assert (index.entry_for(2) or (0, 0))[1] == 10
+        assert index.entry_for(2) == (1, 10)
     assert len(files.open_files.pages) == 256
     for index in indexes:
-        assert (index.entry_for(3) or (0, 0))[1] == 30
+        assert index.entry_for(3) == (3, 30)
         index.forget()
         assert (index.entry_for(0) or (0, 0))[1] == 0
         index.forget()

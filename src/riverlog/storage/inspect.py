@@ -16,7 +16,7 @@ from riverlog.records.record import Record, records_of
 from riverlog.storage.disk.damage import DamageReports
 from riverlog.storage.disk.open_files import Files, OpenFiles
 from riverlog.storage.files import names
-from riverlog.storage.files.index_files import OffsetIndex, TimeIndex
+from riverlog.storage.files.index_files import E, OffsetIndex, TimeIndex
 from riverlog.storage.files.transaction_index import AbortedTransaction, TransactionIndex
 from riverlog.storage.log.batch_scan import scan_batches
 from riverlog.storage.producers.snapshot import decode_snapshot
@@ -176,7 +176,7 @@ def _verify_snapshot(disk: Disk, path: str) -> Iterator[Finding | Checked]:
     yield Checked(path, disk.size(path))
 
 
-def _trimmed(entries: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _trimmed(entries: Iterator[E]) -> Iterator[E]:
     """Without the zeros of an index that Kafka preallocated and did not get to trim."""
     for number, entry in enumerate(entries):
         if number and entry == (0, 0):

@@ -7,8 +7,8 @@ hold exactly their entries. Not here: which batches get an entry (`segment`).
 """
 
 import struct
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, NewType, TypeVar
 
 from riverlog.model.disk import DiskFile, ReadableBuffer
 from riverlog.storage.disk.open_files import Files, LazyFile
@@ -18,8 +18,14 @@ _TIME_ENTRY: Final = struct.Struct(">qI")
 _PAGE_ENTRIES: Final = 512
 _NEIGHBOURS: Final = 8
 
+OffsetEntry = NewType("OffsetEntry", tuple[int, int])
+"""Last offset of a batch, relative to the base of the segment, and the position where the batch begins."""
+TimeEntry = NewType("TimeEntry", tuple[int, int])
+"""A timestamp, and the last offset (relative) of the batch that has it."""
+E = TypeVar("E", bound=tuple[int, int])
 
-class EntryFile:
+
+class EntryFile(Generic[E]):
     """A file of fixed-size entries of two ascending numbers, searched a page at a time."""
 
     __slots__ = ("_entry", "_file", "_is_torn", "_last", "_near", "_tail", "_written")
@@ -30,7 +36,7 @@ class EntryFile:
         self._tail = bytearray()
         self._written, torso_bytes = divmod(self._file.size_on_disk(), entry.size)
         self._is_torn = torso_bytes > 0
-        self._last: tuple[int, int] | None = None
+        self._last: E | None = None
         self._near = -1
         """Number of the page that was searched last; negative while none of them is remembered."""
 
@@ -43,14 +49,15 @@ class EntryFile:
         return self._written + len(self._tail) // self._entry.size
 
     @property
-    def last(self) -> tuple[int, int] | None:
+    def last(self) -> E | None:
         if self._last is None and self.count:
             self._last = self._get(self.count - 1)
         return self._last
 
     def append(self, first: int, second: int) -> None:
         self._tail += self._entry.pack(first, second)
-        self._last = (first, second)
+        last: Any = (first, second)
+        self._last = last
 
     @property
     def has_full_page(self) -> bool:
@@ -88,7 +95,7 @@ class EntryFile:
         """Number of the last entry whose field 0 or 1 is at most `target`; -1 when there is none."""
         return self._search(target, field)[0]
 
-    def _search(self, target: int, field: int) -> tuple[int, tuple[int, int] | None]:
+    def _search(self, target: int, field: int) -> tuple[int, E | None]:
         """That entry, too."""
         entry = self._entry
         page: ReadableBuffer
@@ -99,7 +106,8 @@ class EntryFile:
         else:
             low, page = self._page_with(target, field)
         count = _count_up_to(page, entry, target, field)
-        return low + count - 1, entry.unpack_from(page, (count - 1) * entry.size) if count else None
+        found: Any = entry.unpack_from(page, (count - 1) * entry.size) if count else None
+        return low + count - 1, found
 
     def _page_with(self, target: int, field: int) -> tuple[int, ReadableBuffer]:
         """The page of the file to search, and the number of its first entry.
@@ -138,13 +146,14 @@ class EntryFile:
             pages.add((self, low, high), page)
         return page
 
-    def entry(self, number: int) -> tuple[int, int]:
+    def entry(self, number: int) -> E:
         return self._get(number)
 
-    def entries(self) -> Iterator[tuple[int, int]]:
+    def entries(self) -> Iterator[E]:
+        entries_in: Callable[[ReadableBuffer], Iterator[Any]] = self._entry.iter_unpack
         for low in range(0, self._written, _PAGE_ENTRIES):
-            yield from self._entry.iter_unpack(self._page(low, min(low + _PAGE_ENTRIES, self._written)))
-        yield from self._entry.iter_unpack(bytes(self._tail))
+            yield from entries_in(self._page(low, min(low + _PAGE_ENTRIES, self._written)))
+        yield from entries_in(bytes(self._tail))
 
     def forget(self) -> None:
         self._file.forget()
@@ -155,9 +164,10 @@ class EntryFile:
             self._near = -1
             self._file.files.open_files.pages.forget(self)
 
-    def _get(self, number: int) -> tuple[int, int]:
-        first, second = self._entry.unpack_from(self._page(number, number + 1))
-        return first, second
+    def _get(self, number: int) -> E:
+        fields: Any = self._entry.unpack_from(self._page(number, number + 1))
+        entry: E = fields
+        return entry
 
     def _page(self, low: int, high: int) -> ReadableBuffer:
         size = self._entry.size
@@ -180,7 +190,7 @@ def _count_up_to(page: ReadableBuffer, entry: struct.Struct, target: int, field:
     return low
 
 
-class OffsetIndex(EntryFile):
+class OffsetIndex(EntryFile[OffsetEntry]):
     """Last offset of a batch (relative) to the position where the batch begins."""
 
     __slots__ = ()
@@ -190,15 +200,15 @@ class OffsetIndex(EntryFile):
     def __init__(self, path: str, files: Files) -> None:
         super().__init__(path, files, _OFFSET_ENTRY)
 
-    def entry_for(self, relative_offset: int) -> tuple[int, int] | None:
+    def entry_for(self, relative_offset: int) -> OffsetEntry | None:
         """The entry of a batch that ends at the offset or before it, as near as may be."""
         return self._search(relative_offset, 0)[1]
 
-    def entry_before(self, position: int) -> tuple[int, int] | None:
+    def entry_before(self, position: int) -> OffsetEntry | None:
         """The last entry of a batch that begins at `position` or before it."""
         return self._search(position, 1)[1]
 
-    def entries_before(self, relative_offset: int) -> Iterator[tuple[int, int]]:
+    def entries_before(self, relative_offset: int) -> Iterator[OffsetEntry]:
         """A few entries before the one that is found for an offset, backwards: one of them may be wrong."""
         number = self.floor(relative_offset, 0)
         for earlier in range(number - 1, max(number - 1 - _NEIGHBOURS, -1), -1):
@@ -208,7 +218,7 @@ class OffsetIndex(EntryFile):
         self.keep(self.floor(relative_offset - 1, 0) + 1)
 
 
-class TimeIndex(EntryFile):
+class TimeIndex(EntryFile[TimeEntry]):
     """Greatest timestamp so far to the last offset (relative) of the batch that has it."""
 
     __slots__ = ()
@@ -224,7 +234,7 @@ class TimeIndex(EntryFile):
         if timestamp_ms >= 0 and (last is None or timestamp_ms > last[0]):
             self.append(timestamp_ms, relative_offset)
 
-    def entry_before(self, timestamp_ms: int) -> tuple[int, int] | None:
+    def entry_before(self, timestamp_ms: int) -> TimeEntry | None:
         """Its offset has nothing as late as `timestamp_ms` in the batches before its own."""
         return self._search(timestamp_ms, 0)[1]
 

@@ -13,7 +13,7 @@ from riverlog.model.errors import DamagedLogError
 from riverlog.records.batch import BatchHeader
 from riverlog.storage.disk.open_files import Files, LazyFile
 from riverlog.storage.files import names
-from riverlog.storage.files.index_files import OffsetIndex, TimeIndex
+from riverlog.storage.files.index_files import OffsetEntry, OffsetIndex, TimeEntry, TimeIndex
 from riverlog.storage.files.transaction_index import TransactionIndex
 from riverlog.storage.log.batch_scan import Bounds, Shape, crc_holds, walk_headers, walk_shapes
 
@@ -90,7 +90,7 @@ class SegmentLookup:
                     raise
         return self._locate_without(entry, offset)
 
-    def _locate_without(self, entry: tuple[int, int], offset: int) -> tuple[int, int] | None:
+    def _locate_without(self, entry: OffsetEntry, offset: int) -> tuple[int, int] | None:
         """From an earlier place, because the entry and the log do not agree. One of the two is damaged."""
         relative, position = entry
         start = 0
@@ -109,7 +109,7 @@ class SegmentLookup:
         return found
 
     def _locate_from(
-        self, start: int, offset: int, entry: tuple[int, int] | None = None
+        self, start: int, offset: int, entry: OffsetEntry | None = None
     ) -> tuple[int, int] | None:
         """From a place where a batch begins, and ends as the index entry says if there is one."""
         before: Shape | None = None
@@ -123,7 +123,7 @@ class SegmentLookup:
         self._require_gap(before)
         return None
 
-    def _is_borne_out(self, entry: tuple[int, int]) -> bool:
+    def _is_borne_out(self, entry: OffsetEntry) -> bool:
         """Whether a batch begins at the position of an index entry that ends at its offset."""
         position = entry[1]
         if position >= self.size_bytes:
@@ -134,7 +134,7 @@ class SegmentLookup:
             return False
         return True
 
-    def bears_out(self, entry: tuple[int, int]) -> bool:
+    def bears_out(self, entry: TimeEntry) -> bool:
         """Whether the batch at the offset of an entry of the time index has its timestamp; reported if not.
 
         An entry that points at damage is believed.
@@ -156,7 +156,7 @@ class SegmentLookup:
         )
         return False
 
-    def _report_entry(self, entry: tuple[int, int]) -> None:
+    def _report_entry(self, entry: OffsetEntry) -> None:
         relative, position = entry
         index = self.index
         number = index.floor(relative, 0)
@@ -195,7 +195,7 @@ class SegmentLookup:
         return self._last_boundary_from(start, limit)
 
     def _last_boundary_from(
-        self, start: int, limit: int, entry: tuple[int, int] | None = None
+        self, start: int, limit: int, entry: OffsetEntry | None = None
     ) -> tuple[int, int]:
         boundary = start
         for position, size, base_offset, _ in walk_shapes(self.log.get(), start, self._bounds(entry=entry)):
@@ -273,7 +273,7 @@ class SegmentLookup:
             return iter(())
         return walk_headers(self.log.get(), position, Bounds(self.size_bytes, self.base_offset))
 
-    def _bounds(self, start: int | None = None, entry: tuple[int, int] | None = None) -> Bounds:
+    def _bounds(self, start: int | None = None, entry: OffsetEntry | None = None) -> Bounds:
         """Of a walk from `start`, if that is told, where the index has the entry, if there is one."""
         ends_with = None if entry is None else self.base_offset + entry[0]
         return Bounds(self.size_bytes, self.base_offset, self.next_offset, start == 0, ends_with)

@@ -10,6 +10,7 @@ from riverlog.model.errors import DamagedLogError
 from riverlog.model.ids import LeaderEpoch
 from riverlog.records.batch import BatchHeader, crc_is_valid
 from riverlog.records.record import Record, records_of
+from riverlog.storage.files.index_files import TimeEntry
 from riverlog.storage.log.segment import Segment
 from riverlog.storage.log.segment_list import SegmentList
 
@@ -42,7 +43,7 @@ def newest(segments: SegmentList) -> TimestampedOffset | None:
             best = segment
     if best is None or best.max_timestamp_ms is None or best.max_timestamp_ms < 0:
         return None
-    if not best.bears_out((best.max_timestamp_ms, best.max_timestamp_offset - best.base_offset)):
+    if not best.bears_out(TimeEntry((best.max_timestamp_ms, best.max_timestamp_offset - best.base_offset))):
         best.find_newest()
     located = best.locate(best.max_timestamp_offset)
     if located is None:
