@@ -7,7 +7,7 @@ import pytest
 
 from riverlog.metadata import layout, payloads
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Set
 from riverlog.node.node import Node
 from riverlog.replication.leading.follower_states import FollowerFetch
@@ -37,7 +37,7 @@ def broker() -> Iterator[Broker]:
 
 async def register_others(node: Node) -> None:
     for other in OTHERS:
-        data = payloads.encode_broker(payloads.BrokerNode({}, {}, None, epoch=0), 0)
+        data = payloads.encode_broker(payloads.BrokerNode({}, {}, None, epoch=BrokerEpoch(0)), 0)
         await node._follower._store.create(layout.broker(other), data)
     await node._follower.refresh([layout.BROKER_IDS])
 
@@ -87,7 +87,7 @@ def fetched(broker: Broker, end_offset: int) -> None:
     """Both followers have everything below an offset."""
 
     def note(partition: Partition) -> list[ErrorCode | None]:
-        fetches = [FollowerFetch(each, 0, LeaderEpoch(0), end_offset, 0) for each in OTHERS]
+        fetches = [FollowerFetch(each, BrokerEpoch(0), LeaderEpoch(0), end_offset, 0) for each in OTHERS]
         return [partition.on_replica_fetch(each, now_s=0.0) for each in fetches]
 
     assert on_partition(broker, note) == [None, None]

@@ -14,7 +14,7 @@ from riverlog.controller.decisions.topics import NewTopic, TopicPlan
 from riverlog.metadata import cluster, layout, payloads
 from riverlog.metadata.image import PartitionImage
 from riverlog.metadata.payloads import uuid_text
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.metadata_store import Create, Operation, OutcomeUnknownError, Set, StoreWriteError
 from riverlog.testing.simulated_store import SimulatedEnsemble
 from tests.metadata.cluster_parts import Parts, running
@@ -160,7 +160,7 @@ def test_an_election_that_is_contradicted_is_decided_again() -> None:
             index = next(
                 i for i, p in enumerate(parts.follower.image.topics["t"].partitions) if p.leader == 2
             )
-            state = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, 5)
+            state = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, BrokerEpoch(5))
             ensemble.watch_delay_s = 0.05
             await parts.store.delete(layout.broker(2))
             await parts.store.multi(
@@ -177,7 +177,7 @@ def test_many_elections_are_few_writes_and_one_that_is_contradicted_leaves_the_o
         async with running(ensemble.connect(), brokers=2) as parts:
             await parts.controller.create_topics([NewTopic("t", LARGE)])
             led = [i for i, p in enumerate(parts.follower.image.topics["t"].partitions) if p.leader == 2]
-            moved = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, 5)
+            moved = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(2),), 1, BrokerEpoch(5))
             multi, sizes = parts.store.multi, list[int]()
 
             async def counting(operations: Sequence[Operation]) -> None:
@@ -207,7 +207,9 @@ def test_elections_whose_answer_is_lost_are_known_although_one_of_them_was_chang
             await parts.controller.create_topics([NewTopic("t", assignments=assignments)])
             asked = [TopicPartition("t", index) for index in range(5)]
             paths = [layout.partition_state(*each) for each in asked]
-            led_by_two = payloads.PartitionNode(NodeId(2), LeaderEpoch(9), (NodeId(1), NodeId(2)), 1, 5)
+            led_by_two = payloads.PartitionNode(
+                NodeId(2), LeaderEpoch(9), (NodeId(1), NodeId(2)), 1, BrokerEpoch(5)
+            )
             data = payloads.encode_partition(led_by_two)
             await parts.store.multi([Set(path, data) for path in paths])
             await parts.follower.refresh(paths)
@@ -218,7 +220,9 @@ def test_elections_whose_answer_is_lost_are_known_although_one_of_them_was_chang
                 await multi(operations)
                 if is_first:
                     is_first = False
-                    changed = payloads.PartitionNode(NodeId(1), LeaderEpoch(10), (NodeId(1),), 1, 5)
+                    changed = payloads.PartitionNode(
+                        NodeId(1), LeaderEpoch(10), (NodeId(1),), 1, BrokerEpoch(5)
+                    )
                     await multi([Set(paths[0], payloads.encode_partition(changed))])
                     raise OutcomeUnknownError("lost")
 

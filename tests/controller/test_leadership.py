@@ -19,7 +19,7 @@ from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, T
 from riverlog.metadata.partition_states import after_isr_change
 from riverlog.metadata.payloads import PartitionNode
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ONE, TWO, THREE)
@@ -28,7 +28,7 @@ ALL = (ONE, TWO, THREE)
 def registered(**epochs: int) -> dict[NodeId, BrokerImage]:
     """Brokers by name and the epoch of their registration."""
     ids = {"one": ONE, "two": TWO}
-    return {ids[name]: BrokerImage(ids[name], {}, None, epoch) for name, epoch in epochs.items()}
+    return {ids[name]: BrokerImage(ids[name], {}, None, BrokerEpoch(epoch)) for name, epoch in epochs.items()}
 
 
 def image_of(*partitions: PartitionImage) -> ClusterImage:
@@ -40,7 +40,8 @@ def decide(image: ClusterImage, brokers: dict[NodeId, BrokerImage], *, alone: bo
 
 
 def led(leader: NodeId | None, epoch: int, broker_epoch: int | None, version: int = 3) -> PartitionImage:
-    return PartitionImage((ONE,), (ONE,), leader, LeaderEpoch(epoch), version, broker_epoch)
+    registration = None if broker_epoch is None else BrokerEpoch(broker_epoch)
+    return PartitionImage((ONE,), (ONE,), leader, LeaderEpoch(epoch), version, registration)
 
 
 def test_a_partition_whose_leader_lives_stays_as_it_is() -> None:
@@ -55,12 +56,12 @@ def test_a_partition_whose_broker_is_gone_has_no_leader_and_keeps_its_isr() -> N
 
 def test_a_broker_that_comes_back_leads_under_the_next_epoch() -> None:
     [state] = decide(image_of(led(None, 5, None)), registered(one=12))
-    assert state == NewState("t", 0, 3, PartitionNode(ONE, LeaderEpoch(6), (ONE,), 7, 12))
+    assert state == NewState("t", 0, 3, PartitionNode(ONE, LeaderEpoch(6), (ONE,), 7, BrokerEpoch(12)))
 
 
 def test_a_broker_that_was_away_unnoticed_is_elected_again() -> None:
     [state] = decide(image_of(led(ONE, 4, 10)), registered(one=12))
-    assert state.node == PartitionNode(ONE, LeaderEpoch(5), (ONE,), 7, 12)
+    assert state.node == PartitionNode(ONE, LeaderEpoch(5), (ONE,), 7, BrokerEpoch(12))
 
 
 def test_a_node_that_is_alone_leads_on() -> None:
@@ -77,7 +78,7 @@ def test_a_half_made_topic_gets_the_states_it_lacks() -> None:
 
 
 def broker(node_id: NodeId, epoch: int = 10, *, leaving: bool = False) -> BrokerImage:
-    return BrokerImage(node_id, {}, None, epoch, is_shutting_down=leaving)
+    return BrokerImage(node_id, {}, None, BrokerEpoch(epoch), is_shutting_down=leaving)
 
 
 def alive(*node_ids: NodeId, leaving: tuple[NodeId, ...] = ()) -> dict[NodeId, BrokerImage]:
@@ -90,7 +91,7 @@ def replicated(
     elr: tuple[NodeId, ...] = (),
     last_known: tuple[NodeId, ...] = (),
 ) -> PartitionImage:
-    registration = None if leader is None else 10
+    registration = None if leader is None else BrokerEpoch(10)
     return PartitionImage(ALL, isr, leader, LeaderEpoch(4), 3, registration, elr, last_known, None, 6)
 
 
@@ -102,7 +103,7 @@ def next_state(
 
 def test_the_first_replica_in_sync_that_is_alive_leads_and_the_dead_leave_the_isr() -> None:
     node = next_state(replicated(ALL, ONE), alive(TWO, THREE))
-    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, 10)
+    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, BrokerEpoch(10))
 
 
 def test_a_broker_whose_directory_has_failed_counts_as_gone_there_and_nowhere_else() -> None:
@@ -112,13 +113,13 @@ def test_a_broker_whose_directory_has_failed_counts_as_gone_there_and_nowhere_el
     brokers[ONE] = brokers[ONE]._replace(offline=frozenset({(topic_id, 0), (topic_id, 2)}))
     first, third = decide(image, brokers)
     assert (first.partition, third.partition) == (0, 2)
-    assert first.node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, 10)
+    assert first.node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, BrokerEpoch(10))
     assert third.node == PartitionNode(None, LeaderEpoch(5), (ONE,), 7, None), "it alone may have the data"
 
 
 def test_a_follower_that_dies_leaves_the_isr_under_the_same_leader_epoch() -> None:
     node = next_state(replicated(ALL, ONE), alive(ONE, THREE))
-    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE, THREE), 7, 10)
+    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE, THREE), 7, BrokerEpoch(10))
 
 
 def test_who_dies_below_the_minimum_stays_an_eligible_leader() -> None:
@@ -141,12 +142,12 @@ def test_an_isr_of_which_all_are_dead_stays_as_it_was() -> None:
 
 def test_an_eligible_leader_replica_leads_when_nobody_in_sync_is_alive() -> None:
     node = next_state(replicated((ONE,), ONE, elr=(THREE,)), alive(TWO, THREE), min_isr=2)
-    assert node == PartitionNode(THREE, LeaderEpoch(5), (THREE,), 7, 10, (ONE,))
+    assert node == PartitionNode(THREE, LeaderEpoch(5), (THREE,), 7, BrokerEpoch(10), (ONE,))
 
 
 def test_the_last_known_leader_leads_alone_and_uncleanly() -> None:
     node = next_state(replicated((), None, last_known=(TWO,)), alive(ONE, TWO))
-    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO,), 7, 10, (), (), LeaderEpoch(5))
+    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO,), 7, BrokerEpoch(10), (), (), LeaderEpoch(5))
     assert next_state(replicated((), None, last_known=(TWO,)), alive(ONE, THREE)) is None
     assert next_state(replicated((), None, last_known=(ONE, TWO)), alive(ONE, TWO)) is None
     assert next_state(replicated((), None), alive(ONE, TWO)) is None
@@ -155,7 +156,7 @@ def test_the_last_known_leader_leads_alone_and_uncleanly() -> None:
 def test_an_unclean_election_takes_any_that_is_alive_and_forgets_the_others() -> None:
     before = replicated((ONE,), ONE, elr=(TWO,))
     node = next_state(before, alive(THREE), min_isr=2, unclean=True)
-    assert node == PartitionNode(THREE, LeaderEpoch(5), (THREE,), 7, 10, (), (), LeaderEpoch(5))
+    assert node == PartitionNode(THREE, LeaderEpoch(5), (THREE,), 7, BrokerEpoch(10), (), (), LeaderEpoch(5))
 
 
 def test_an_unclean_election_is_the_last_resort() -> None:
@@ -166,9 +167,9 @@ def test_an_unclean_election_is_the_last_resort() -> None:
 
 def test_a_leader_that_is_about_to_go_hands_over_and_leaves_the_isr() -> None:
     node = next_state(replicated(ALL, ONE), alive(TWO, THREE, leaving=(ONE,)))
-    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, 10)
+    assert node == PartitionNode(TWO, LeaderEpoch(5), (TWO, THREE), 7, BrokerEpoch(10))
     again = next_state(replicated((ONE,), ONE, elr=(TWO,)), alive(TWO, leaving=(ONE,)), min_isr=2)
-    assert again == PartitionNode(TWO, LeaderEpoch(5), (TWO,), 7, 10, (ONE,))
+    assert again == PartitionNode(TWO, LeaderEpoch(5), (TWO,), 7, BrokerEpoch(10), (ONE,))
 
 
 def test_a_leader_that_is_about_to_go_leads_on_while_nobody_else_can() -> None:
@@ -181,7 +182,7 @@ def test_the_eligible_leaders_end_when_the_minimum_is_reached_by_a_setting() -> 
     before = replicated((ONE,), ONE, elr=(TWO,))
     assert next_state(before, alive(ONE), min_isr=2) is None
     node = next_state(before, alive(ONE), min_isr=1)
-    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE,), 7, 10)
+    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE,), 7, BrokerEpoch(10))
 
 
 def test_a_broker_serves_until_it_leads_nothing_that_another_could_lead() -> None:
@@ -233,7 +234,7 @@ def test_leaders_go_back_to_their_preferred_replicas_fifty_at_a_time() -> None:
 
 
 brokers = st.dictionaries(st.sampled_from([ONE, TWO, NodeId(3)]), st.integers(1, 4)).map(
-    lambda found: {each: BrokerImage(each, {}, None, epoch) for each, epoch in found.items()}
+    lambda found: {each: BrokerImage(each, {}, None, BrokerEpoch(epoch)) for each, epoch in found.items()}
 )
 
 

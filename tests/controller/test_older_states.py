@@ -12,7 +12,7 @@ from riverlog.controller.decisions.refusals import Refusal
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.metadata.payloads import PartitionNode
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import LogEnd
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
@@ -28,14 +28,16 @@ def log_end(epoch: int, offset: int) -> LogEnd:
 
 def image_of(partition: PartitionImage, ends: Ends) -> ClusterImage:
     brokers = {
-        node_id: BrokerImage(node_id, {}, None, 10, log_ends={} if end is None else {(TOPIC_ID, 0): end})
+        node_id: BrokerImage(
+            node_id, {}, None, BrokerEpoch(10), log_ends={} if end is None else {(TOPIC_ID, 0): end}
+        )
         for node_id, end in ends.items()
     }
     return ClusterImage(brokers=brokers, topics={"t": TopicImage("t", TOPIC_ID, (partition,))})
 
 
 def led(leader: NodeId | None, epoch: int = 6, log_epoch: int | None = None) -> PartitionImage:
-    registration = None if leader is None else 10
+    registration = None if leader is None else BrokerEpoch(10)
     noted = None if log_epoch is None else LeaderEpoch(log_epoch)
     return PartitionImage(ALL, ALL, leader, LeaderEpoch(epoch), 3, registration, log_epoch=noted)
 
@@ -63,7 +65,7 @@ def test_what_one_replica_tells_ends_the_leadership_until_all_have_told() -> Non
 
 def test_the_furthest_leads_alone_above_all_epochs_when_all_have_told() -> None:
     node = decided(led(None, 7, 9), {ONE: log_end(6, 90), TWO: log_end(9, 40), THREE: log_end(9, 41)})
-    assert node == PartitionNode(THREE, LeaderEpoch(10), (THREE,), 7, 10)
+    assert node == PartitionNode(THREE, LeaderEpoch(10), (THREE,), 7, BrokerEpoch(10))
 
 
 def test_the_same_leader_epoch_is_told_only_by_one_that_has_another_history_under_it() -> None:
@@ -92,7 +94,7 @@ def test_an_unclean_election_takes_the_furthest_of_those_that_have_told_far_abov
     outcome = elected(led(None, 7, 9), ends, Election.UNCLEAN)
     assert isinstance(outcome, NewState)
     assert outcome.node == PartitionNode(
-        TWO, LeaderEpoch(1009), (TWO,), 7, 10, unclean_epoch=LeaderEpoch(1009)
+        TWO, LeaderEpoch(1009), (TWO,), 7, BrokerEpoch(10), unclean_epoch=LeaderEpoch(1009)
     )
     nobody = elected(led(None, 7, 9), {ONE: None, TWO: None}, Election.UNCLEAN)
     assert isinstance(nobody, Refusal)

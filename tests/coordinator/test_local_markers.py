@@ -10,7 +10,7 @@ from riverlog.coordinator.transactions.transaction import VERSION_1, VERSION_2
 from riverlog.metadata.image import BrokerImage, ClusterImage
 from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerIdAndEpoch, TopicPartition
 from riverlog.records.builder import build_batch
 from riverlog.replication.append_outcomes import AppendedRecords
 from riverlog.replication.leading.follower_states import FollowerFetch
@@ -112,7 +112,9 @@ def test_that_a_marker_stands_is_told_when_the_followers_have_confirmed_that_nob
         world = World(followers=[follower])
         world.produce()
         written = world.asked(4)
-        fetch = FollowerFetch(follower, 0, world.partition.leader_epoch, fetch_offset=2, log_start_offset=0)
+        fetch = FollowerFetch(
+            follower, BrokerEpoch(0), world.partition.leader_epoch, fetch_offset=2, log_start_offset=0
+        )
         assert world.partition.on_replica_fetch(fetch, 0.0) is None
         assert await written is None
 

@@ -22,7 +22,7 @@ from riverlog.coordinator.runtime.shard_runtime import OrderFrom, ShardLimits
 from riverlog.metadata.image import BrokerImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, ProducerIdAndEpoch
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, ProducerIdAndEpoch
 from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Follower, Leader, Offline
@@ -429,16 +429,16 @@ def test_a_shard_is_loaded_when_the_node_hears_of_its_registration_after_its_ele
         await again.load_all()
         shown = image({TOPIC: 1}, epoch=3)
         [state] = shown.topics[TOPIC].partitions
-        topic = shown.topics[TOPIC]._replace(partitions=(state._replace(leader_broker_epoch=7),))
+        topic = shown.topics[TOPIC]._replace(partitions=(state._replace(leader_broker_epoch=BrokerEpoch(7)),))
         elected = replace(shown, topics={TOPIC: topic}, brokers={})
         cluster.show(elected)
         await elapse(1)
         assert known(again) is ErrorCode.NOT_COORDINATOR
-        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=7)}))
+        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=BrokerEpoch(7))}))
         await elapse(1)
         assert [shard.known for shard in shards] == [{"a": "x"}]
         assert shards[0].rung, "its timers run"
-        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=8)}))
+        cluster.show(replace(elected, brokers={NODE: BrokerImage(NODE, {}, epoch=BrokerEpoch(8))}))
         assert known(again) is ErrorCode.NOT_COORDINATOR
         await again.close()
 
@@ -464,7 +464,7 @@ def test_a_wait_of_an_earlier_epoch_does_not_end_the_timer_of_a_later_one() -> N
         show(2)
         assert await early is ErrorCode.NOT_COORDINATOR
         late = learn(runtime, word("late"))
-        fetch = FollowerFetch(follower, 0, LeaderEpoch(2), fetch_offset=1, log_start_offset=0)
+        fetch = FollowerFetch(follower, BrokerEpoch(0), LeaderEpoch(2), fetch_offset=1, log_start_offset=0)
         assert partition_of(cluster).on_replica_fetch(fetch, 0.0) is None  # Of the two it has the first.
         async with asyncio.timeout(60):
             assert await late is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -11,17 +11,17 @@ from riverlog.metadata.partition_states import (
     without_incomplete,
 )
 from riverlog.metadata.payloads import PartitionNode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 PARTITION = PartitionImage(
-    (ONE, TWO, THREE), (ONE, TWO, THREE), ONE, LeaderEpoch(4), 7, 12, (), (), LeaderEpoch(2), 5
+    (ONE, TWO, THREE), (ONE, TWO, THREE), ONE, LeaderEpoch(4), 7, BrokerEpoch(12), (), (), LeaderEpoch(2), 5
 )
 
 
 def test_a_replica_that_leaves_a_large_enough_isr_is_no_eligible_leader() -> None:
     node = after_isr_change(PARTITION, (ONE, TWO), min_isr=2)
-    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE, TWO), 5, 12, (), (), LeaderEpoch(2))
+    assert node == PartitionNode(ONE, LeaderEpoch(4), (ONE, TWO), 5, BrokerEpoch(12), (), (), LeaderEpoch(2))
 
 
 def test_a_replica_that_leaves_an_isr_below_the_minimum_is_an_eligible_leader() -> None:

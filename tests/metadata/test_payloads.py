@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from riverlog.metadata import payloads
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import LogEnd
 from riverlog.model.network import Address
 
@@ -50,7 +50,9 @@ def test_a_partition_without_a_leader_has_leader_minus_1() -> None:
 
 def test_eligible_leaders_and_unclean_elections_are_fields_of_their_own() -> None:
     elr, last = (NodeId(2), NodeId(3)), (NodeId(1),)
-    node = payloads.PartitionNode(None, LeaderEpoch(4), (), 9, 3, elr, last, LeaderEpoch(0), LeaderEpoch(8))
+    node = payloads.PartitionNode(
+        None, LeaderEpoch(4), (), 9, BrokerEpoch(3), elr, last, LeaderEpoch(0), LeaderEpoch(8)
+    )
     data = payloads.encode_partition(node)
     fields = json.loads(data)
     assert (fields["elr"], fields["last_known_elr"], fields["unclean_epoch"]) == ([2, 3], [1], 0)
@@ -69,7 +71,7 @@ def test_a_broker_is_registered_with_every_listener() -> None:
 
 def test_a_registration_names_what_is_in_directories_that_have_failed() -> None:
     offline = {TopicId(UUID(int=1)): (0, 2), TopicId(UUID(int=7)): (5,)}
-    node = payloads.BrokerNode({}, {}, None, 3, "h", is_shutting_down=True, offline=offline)
+    node = payloads.BrokerNode({}, {}, None, BrokerEpoch(3), "h", is_shutting_down=True, offline=offline)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
 
 
@@ -79,7 +81,7 @@ def test_a_registration_tells_how_far_logs_go_that_the_metadata_does_not_know() 
         (TopicId(UUID(int=1)), 3): LogEnd(LeaderEpoch(-1), 0),
         (TopicId(UUID(int=2)), 0): LogEnd(LeaderEpoch(3), 7),
     }
-    node = payloads.BrokerNode({}, {}, None, 3, "h", log_ends=ends)
+    node = payloads.BrokerNode({}, {}, None, BrokerEpoch(3), "h", log_ends=ends)
     assert payloads.decode_broker("/b", payloads.encode_broker(node, 5)) == node
 
 

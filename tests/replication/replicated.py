@@ -5,7 +5,7 @@ from uuid import UUID
 
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from riverlog.replication.leading.follower_states import FollowerFetch
 from riverlog.replication.leading.standing import Standing
 from riverlog.replication.partition import Partition
@@ -18,7 +18,7 @@ TOPIC_ID = TopicId(UUID(int=7))
 NOW_MS = START_MS
 ME, SECOND, THIRD = NodeId(1), NodeId(2), NodeId(3)
 ALL = (ME, SECOND, THIRD)
-BROKER_EPOCH = 4
+BROKER_EPOCH = BrokerEpoch(4)
 BROKERS = {each: BrokerImage(each, {}, epoch=BROKER_EPOCH) for each in ALL}
 NOW_S = 100.0
 
@@ -53,7 +53,7 @@ def fetched(
     now_s: float = NOW_S,
 ) -> ErrorCode | None:
     """A follower has asked for what comes from an offset on."""
-    fetch = FollowerFetch(follower, broker_epoch, LeaderEpoch(leader_epoch), offset, log_start)
+    fetch = FollowerFetch(follower, BrokerEpoch(broker_epoch), LeaderEpoch(leader_epoch), offset, log_start)
     return partition.on_replica_fetch(fetch, now_s)
 
 

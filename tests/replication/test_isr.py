@@ -9,7 +9,7 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.image import BrokerImage
 from riverlog.metadata.isr_writes import IsrWrite, write_isr
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from riverlog.model.metrics import NoMetrics
 from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.replication.isr_keeper import IsrKeeper
@@ -144,8 +144,8 @@ def test_one_that_was_behind_for_too_long_comes_in_when_it_has_caught_up_and_not
     "third",
     [
         None,
-        BrokerImage(THIRD, {}, epoch=BROKER_EPOCH - 1),
-        BrokerImage(THIRD, {}, epoch=BROKER_EPOCH + 1),
+        BrokerImage(THIRD, {}, epoch=BrokerEpoch(BROKER_EPOCH - 1)),
+        BrokerImage(THIRD, {}, epoch=BrokerEpoch(BROKER_EPOCH + 1)),
         BrokerImage(THIRD, {}, epoch=BROKER_EPOCH, is_shutting_down=True),
     ],
 )
@@ -194,7 +194,7 @@ class Written:
     def __init__(self, ensemble: SimulatedEnsemble) -> None:
         self.ensemble = ensemble
         self.store: SimulatedStore = ensemble.connect()
-        self.image = partition_image(isr=[ME, SECOND])._replace(leader_broker_epoch=0)
+        self.image = partition_image(isr=[ME, SECOND])._replace(leader_broker_epoch=BrokerEpoch(0))
         self.path = layout.partition_state(TOPIC, 0)
 
     async def prepare(self) -> None:
@@ -202,7 +202,7 @@ class Written:
         for each in ALL:
             await self.store.create(layout.registration(each))
             await self.store.create(layout.broker(each), ephemeral=True)
-        node = payloads.PartitionNode(ME, LeaderEpoch(EPOCH), (ME, SECOND), 1, 0)
+        node = payloads.PartitionNode(ME, LeaderEpoch(EPOCH), (ME, SECOND), 1, BrokerEpoch(0))
         await self.store.create(self.path, payloads.encode_partition(node))
 
     async def write(self, isr: tuple[NodeId, ...], *joining: tuple[NodeId, int]) -> bool:
@@ -240,7 +240,7 @@ def test_a_write_rests_on_all_registrations_and_on_the_state() -> None:
         given.image = given.image._replace(partition_epoch=1)
         await store.set(layout.registration(ME), b"again")
         assert not await given.write((ME,)), "the leader is registered anew"
-        given.image = given.image._replace(leader_broker_epoch=1)
+        given.image = given.image._replace(leader_broker_epoch=BrokerEpoch(1))
         await store.delete(layout.broker(ME))
         assert not await given.write((ME,)), "the leader is not there"
         assert await given.isr() == ALL
@@ -253,7 +253,7 @@ def test_a_write_about_a_topic_that_was_deleted_is_not_let_into_the_one_made_aft
         store = given.store
         await store.delete(given.path)
         await store.create(layout.deleted_topic(payloads.uuid_text(TOPIC_ID)))
-        anew = payloads.PartitionNode(SECOND, LeaderEpoch(0), (SECOND, THIRD), 1, 0)
+        anew = payloads.PartitionNode(SECOND, LeaderEpoch(0), (SECOND, THIRD), 1, BrokerEpoch(0))
         await store.create(given.path, payloads.encode_partition(anew))
         assert not await given.write((ME,)), "the version is the same, the topic is not"
         assert await given.isr() == (SECOND, THIRD)

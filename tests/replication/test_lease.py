@@ -5,6 +5,7 @@ import pytest
 from riverlog.metadata.image import BrokerImage, PartitionImage
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import BrokerEpoch
 from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
 from riverlog.replication.leading.lease import Lease
 from riverlog.replication.partition import Partition
@@ -134,7 +135,7 @@ def test_a_lease_ends_by_the_clock_and_with_a_session_until_the_next_registratio
         store.expire()
         store.renew(clock.monotonic_s())
         assert not lease.is_held(), "the new session is not the one under which it was elected"
-        known.brokers = {**BROKERS, ME: BrokerImage(ME, {}, epoch=BROKERS[ME].epoch + 1)}
+        known.brokers = {**BROKERS, ME: BrokerImage(ME, {}, epoch=BrokerEpoch(BROKERS[ME].epoch + 1))}
         assert lease.is_held()
         lease.close()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.replication.leading.follower_states import FollowerFetch, FollowerState
 from riverlog.replication.partition import Partition
 from riverlog.replication.watchers import Watched
@@ -59,8 +59,11 @@ class Noting:
         (FollowerFetch(SECOND, BROKER_EPOCH, None, 1, 0), ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (FollowerFetch(SECOND, BROKER_EPOCH, LeaderEpoch(4), 1, 0), ErrorCode.FENCED_LEADER_EPOCH),
         (FollowerFetch(SECOND, BROKER_EPOCH, LeaderEpoch(6), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
-        (FollowerFetch(SECOND, BROKER_EPOCH - 1, LeaderEpoch(5), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
-        (FollowerFetch(SECOND, -1, LeaderEpoch(5), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (
+            FollowerFetch(SECOND, BrokerEpoch(BROKER_EPOCH - 1), LeaderEpoch(5), 1, 0),
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ),
+        (FollowerFetch(SECOND, BrokerEpoch(-1), LeaderEpoch(5), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
         (FollowerFetch(NodeId(9), BROKER_EPOCH, LeaderEpoch(5), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
         (FollowerFetch(ME, BROKER_EPOCH, LeaderEpoch(5), 1, 0), ErrorCode.UNKNOWN_LEADER_EPOCH),
         (FollowerFetch(SECOND, BROKER_EPOCH, LeaderEpoch(5), 2, 0), ErrorCode.OFFSET_OUT_OF_RANGE),
@@ -88,7 +91,7 @@ def test_only_the_registration_of_now_is_listened_to() -> None:
         later = BROKER_EPOCH + 1
         assert fetched(partition, SECOND, EPOCH, 1, broker_epoch=later) is ErrorCode.UNKNOWN_LEADER_EPOCH
         image = image_of(partition_image(isr=[ME, SECOND]))
-        anew = image.brokers[SECOND]._replace(epoch=later)
+        anew = image.brokers[SECOND]._replace(epoch=BrokerEpoch(later))
         cluster.show(replace(image, brokers={**image.brokers, SECOND: anew}))
         assert fetched(partition, SECOND, EPOCH, 1) is ErrorCode.UNKNOWN_LEADER_EPOCH
         assert partition.log.high_watermark == 0
@@ -157,5 +160,5 @@ def test_a_follower_was_caught_up_when_it_asked_last_if_it_has_what_there_was_th
         (5.0, 40, 40, 5.0),  # All there is.
         (6.0, 40, 50, 5.0),
     ):
-        state.note(FollowerFetch(SECOND, 0, LeaderEpoch(0), offset, 0), now_s, log_end)
+        state.note(FollowerFetch(SECOND, BrokerEpoch(0), LeaderEpoch(0), offset, 0), now_s, log_end)
         assert state.caught_up_s == caught_up_s, now_s

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId, TopicPartition
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.network import Address
 
@@ -44,7 +44,7 @@ class PartitionImage(NamedTuple):
     leader: NodeId | None
     leader_epoch: LeaderEpoch
     partition_epoch: int
-    leader_broker_epoch: int | None = None
+    leader_broker_epoch: BrokerEpoch | None = None
     """The epoch under which the leader was registered when it was elected; it leads under no other."""
     elr: tuple[NodeId, ...] = ()
     """Eligible leader replicas (KIP-966): out of sync by now, but with all that is committed. There are some
@@ -73,7 +73,7 @@ class BrokerImage(NamedTuple):
     endpoints: Mapping[str, Address]
     """Advertised address by listener name."""
     rack: str | None = None
-    epoch: int = 0
+    epoch: BrokerEpoch = BrokerEpoch(0)
     """Rises with each registration."""
     host: str | None = None
     """The machine it runs on; None where nobody knows."""

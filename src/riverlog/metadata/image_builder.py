@@ -13,7 +13,7 @@ from riverlog.metadata import layout, payloads
 from riverlog.metadata.config_nodes import CONFIG_ROOTS, entry_of, resource_at
 from riverlog.metadata.delta import ImageDelta, delta_of
 from riverlog.metadata.image import BrokerImage, ClusterImage, ConfigResource, PartitionImage, TopicImage
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.model.metadata_store import Versioned
 
 K = TypeVar("K")
@@ -215,7 +215,7 @@ class ImageBuilder:
             node_id,
             registered.endpoints,
             registered.rack,
-            node.created if registered.epoch is None else registered.epoch,
+            BrokerEpoch(node.created) if registered.epoch is None else registered.epoch,
             registered.host,
             registered.is_shutting_down,
             frozenset((topic, index) for topic, indexes in registered.offline.items() for index in indexes),
@@ -229,7 +229,7 @@ class ImageBuilder:
             self._registered.drop(node_id)
             return
         read = payloads.decode_registration(path, node.data)
-        broker = BrokerImage(node_id, read.endpoints, read.rack, node.version, read.host)
+        broker = BrokerImage(node_id, read.endpoints, read.rack, BrokerEpoch(node.version), read.host)
         self._registered.put(node_id, broker)
 
     def _apply_config(self, path: str, resource: ConfigResource, node: Versioned | None) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from riverlog.metadata.export import HOW_TO_RESTORE
 from riverlog.model.errors import FormatError
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.network import Address
 
@@ -43,7 +43,7 @@ class PartitionNode(NamedTuple):
     leader_epoch: LeaderEpoch
     isr: tuple[NodeId, ...]
     controller_epoch: int
-    leader_broker_epoch: int | None = None
+    leader_broker_epoch: BrokerEpoch | None = None
     """Of the leader's registration, where there are several brokers; a field that Kafka does not know."""
     elr: tuple[NodeId, ...] = ()
     """This and what follows are as in `PartitionImage`, unknown to Kafka, and written when set."""
@@ -56,7 +56,7 @@ class BrokerNode(NamedTuple):
     endpoints: Mapping[str, Address]
     security: Mapping[str, str]
     rack: str | None
-    epoch: int | None = None
+    epoch: BrokerEpoch | None = None
     """Rises with each registration. None where Apache Kafka has written it."""
     host: str | None = None
     """The machine it runs on."""

@@ -17,7 +17,7 @@ from riverlog.metadata.follower import MetadataFollower
 from riverlog.metadata.registration import Registrant, Taken, register
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import BrokerIdInUseError, FormatError
-from riverlog.model.ids import TopicId
+from riverlog.model.ids import BrokerEpoch, TopicId
 from riverlog.model.log_end import LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -55,8 +55,8 @@ class Registrar:
         self._path = layout.broker(me.node_id)
         self._session_timeout_s = session_timeout_s
         self._wall_ms = wall_ms
-        self._epoch: int | None = None
-        self._last_epoch: int | None = None
+        self._epoch: BrokerEpoch | None = None
+        self._last_epoch: BrokerEpoch | None = None
         self._restart = restart
         self._is_shutting_down = False
         self._changed = asyncio.Event()
@@ -64,12 +64,12 @@ class Registrar:
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def broker_epoch(self) -> int | None:
+    def broker_epoch(self) -> BrokerEpoch | None:
         """Under which this broker is registered now, as far as it knows."""
         return self._epoch
 
     @property
-    def last_epoch(self) -> int | None:
+    def last_epoch(self) -> BrokerEpoch | None:
         """Under which this broker was registered last, and under which the others know it as long as they
         have not heard that its session has ended."""
         return self._last_epoch
@@ -165,7 +165,7 @@ class Registrar:
             )
         return None
 
-    async def _try(self) -> int | Taken:
+    async def _try(self) -> BrokerEpoch | Taken:
         """Asks until the store answers, and shows nothing that is older than what is known."""
         retry_s, told = _RETRY_MIN_S, ""
         while True:
@@ -190,7 +190,7 @@ class Registrar:
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
-            if isinstance(outcome, int) and outcome != self._epoch:
+            if not isinstance(outcome, Taken) and outcome != self._epoch:
                 self._epoch = outcome
                 # The first one is part of every start and not worth a line.
                 level = logging.DEBUG if self._last_epoch is None else logging.INFO

@@ -20,7 +20,7 @@ from riverlog.metadata.payloads import NOTHING_OFFLINE, BrokerNode, Registration
 from riverlog.metadata.restarts import Restart
 from riverlog.model.errors import FormatError
 from riverlog.model.features import HIGHEST_LEVELS
-from riverlog.model.ids import NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicId
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnds
 from riverlog.model.metadata_store import (
     BadVersionError,
@@ -85,9 +85,9 @@ async def register(
     me: Registrant,
     now_ms: int,
     *,
-    last_epoch: int | None = None,
+    last_epoch: BrokerEpoch | None = None,
     restart: Restart | None = None,
-) -> int | Taken:
+) -> BrokerEpoch | Taken:
     """The broker's epoch. Does nothing where this session is registered already. `last_epoch` is under which
     this process was registered before, if it was; `restart` is what comes first if it was not. Raises
     `FormatError` when this release cannot be in the cluster."""
@@ -98,7 +98,7 @@ async def register(
         if alive is not None:
             announced = payloads.decode_broker(layout.broker(me.node_id), alive.data)
             if alive.is_mine and known is not None and announced.epoch == known.version:
-                return known.version
+                return BrokerEpoch(known.version)
             if not alive.is_mine and not _is_ours(me, known, last_epoch):
                 return Taken(_where(announced, known))
         await _check_releases(store, me)
@@ -107,7 +107,7 @@ async def register(
                 await restart.leave(known, alive)
                 restart = None
             continue
-        epoch = 0 if known is None else known.version + 1
+        epoch = BrokerEpoch(0 if known is None else known.version + 1)
         try:
             await _write(store, me, known, alive, epoch, now_ms)
         except (NodeExistsError, NoNodeError, BadVersionError):
@@ -129,7 +129,7 @@ async def _write(
     me: Registrant,
     known: Versioned | None,
     alive: Versioned | None,
-    epoch: int,
+    epoch: BrokerEpoch,
     now_ms: int,
 ) -> None:
     path, data = layout.registration(me.node_id), payloads.encode_registration(_remembering(me, known))
@@ -154,7 +154,7 @@ def _remembering(me: Registrant, known: Versioned | None) -> RegistrationNode:
     return me.registration._replace(directories=(*me.directories, *missing))
 
 
-def _is_ours(me: Registrant, known: Versioned | None, last_epoch: int | None) -> bool:
+def _is_ours(me: Registrant, known: Versioned | None, last_epoch: BrokerEpoch | None) -> bool:
     if known is None or (last_epoch is not None and known.version > last_epoch):
         return False
     before = payloads.decode_registration(layout.registration(me.node_id), known.data)

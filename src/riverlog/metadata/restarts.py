@@ -25,7 +25,7 @@ from riverlog.metadata.image_builder import ROOTS
 from riverlog.metadata.outcomes import write_multi
 from riverlog.metadata.partition_states import without_incomplete
 from riverlog.metadata.payloads import PartitionNode, RegistrationNode
-from riverlog.model.ids import NodeId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicPartition
 from riverlog.model.metadata_store import (
     BadVersionError,
     Delete,
@@ -45,13 +45,13 @@ class FoundData(NamedTuple):
     """What a starting broker finds on its disks."""
 
     boot_id: str
-    left_by: Mapping[UUID, int | None]
+    left_by: Mapping[UUID, BrokerEpoch | None]
     """Of each directory: the epoch of the registration under which all of it was saved, if it was."""
     has_unusable: bool
     """Some directories could not be opened, and may be again at another start."""
     holds_log: Callable[[TopicPartition], bool]
 
-    def is_complete(self, before: RegistrationNode, epoch: int) -> bool:
+    def is_complete(self, before: RegistrationNode, epoch: BrokerEpoch) -> bool:
         """Whether what was written to these directories under the last registration is in them."""
         found = [self.left_by[each] for each in before.directories if each in self.left_by]
         is_same_start = bool(self.boot_id) and self.boot_id == before.boot_id
@@ -60,7 +60,7 @@ class FoundData(NamedTuple):
     def lacks_directory(self, before: RegistrationNode) -> bool:
         return not set(before.directories) <= self.left_by.keys()
 
-    def may_lack_data(self, before: RegistrationNode, epoch: int) -> bool:
+    def may_lack_data(self, before: RegistrationNode, epoch: BrokerEpoch) -> bool:
         return self.lacks_directory(before) or not self.is_complete(before, epoch)
 
 
@@ -93,13 +93,13 @@ class Restart:
 
     def is_needed(self, known: Versioned) -> bool:
         """Whether this broker, last registered like this, has to leave ISRs before it registers again."""
-        return self._found.may_lack_data(self._before(known), known.version)
+        return self._found.may_lack_data(self._before(known), BrokerEpoch(known.version))
 
     async def leave(self, known: Versioned, alive: Versioned | None) -> None:
         """End that registration and leave what this broker may not be in any more. Raises `BadVersionError`
         or `NoNodeError` when the registration is another by now."""
         before = self._before(known)
-        is_complete = self._found.is_complete(before, known.version)
+        is_complete = self._found.is_complete(before, BrokerEpoch(known.version))
         is_short = self._found.lacks_directory(before)
         gone = [] if alive is None else [Delete(layout.broker(self._node_id), alive.version)]
         fence: Operation = Set(layout.registration(self._node_id), known.data, known.version)

@@ -7,6 +7,8 @@ NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 """An offset beside it is an `int`: it is computed at every step, and a type of its own would have to be put
 on again by a call each time. One of the two that has one is enough for a checker to find them exchanged."""
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""Of one registration of a broker: it rises with each."""
 TopicId = NewType("TopicId", UUID)
 """Of a topic that there is or was, as the metadata and the disk have it. What a request names is a `UUID`
 until it is looked up, and so is the id of anything else."""

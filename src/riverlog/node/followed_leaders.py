@@ -9,7 +9,7 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.config.server_config import ServerConfig
 from riverlog.model.config.settings import Settings
-from riverlog.model.ids import NodeId, client_id_of_broker
+from riverlog.model.ids import BrokerEpoch, NodeId, client_id_of_broker
 from riverlog.model.metrics import Metrics
 from riverlog.model.network import Network
 from riverlog.replication.following.following import Following
@@ -29,7 +29,7 @@ def following_of(
     network: Network,
     image: Callable[[], ClusterImage],
     *,
-    broker_epoch: Callable[[], int | None],
+    broker_epoch: Callable[[], BrokerEpoch | None],
     write_checkpoints: Callable[[], Awaitable[None]],
     chance: Callable[[], float],
     metrics: Metrics,

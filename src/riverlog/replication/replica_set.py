@@ -20,7 +20,7 @@ from riverlog.metadata.delta import ImageDelta, PartitionChange
 from riverlog.metadata.image import ClusterImage, PartitionImage, ResourceType
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.errors import DiskFullError, ErrorCode, StorageError
-from riverlog.model.ids import NodeId, TopicId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicId, TopicPartition
 from riverlog.replication.assigned_roles import AssignedRoles
 from riverlog.replication.idle_partition import IdlePartition, IdleReaders, LookedAt
 from riverlog.replication.leading.follower_states import FollowerStates
@@ -150,7 +150,7 @@ class ReplicaSet:
             return None
         return self._roles.of(image), facts
 
-    def rest(self, idle: IdlePartition, follower: NodeId, broker_epoch: int) -> Resting | None:
+    def rest(self, idle: IdlePartition, follower: NodeId, broker_epoch: BrokerEpoch) -> Resting | None:
         """What is kept of a closed partition that this node leads, for a follower that has all of it; None
         where it has to be opened for that follower."""
         image = self._placed(*idle.topic_partition)

@@ -4,13 +4,13 @@ from uuid import UUID
 
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from riverlog.replication.following.followed import Followed, Position
 from riverlog.replication.following.session import LeaderSession
 from riverlog.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
 TOPIC_ID = TopicId(UUID(int=5))
-BROKER_EPOCH = 9
+BROKER_EPOCH = BrokerEpoch(9)
 
 
 def session_of(*indexes: int) -> tuple[LeaderSession, list[Followed]]:
@@ -137,7 +137,7 @@ def test_a_new_registration_begins_a_new_session() -> None:
     session, _ = session_of(0, 1)
     ask(session)
     answered(session, reply(0, 1))
-    request = session.request(0.0, BROKER_EPOCH + 1)
+    request = session.request(0.0, BrokerEpoch(BROKER_EPOCH + 1))
     assert request is not None
     assert request.session_epoch == 0
     assert set(named(request)) == {0, 1}

@@ -18,7 +18,7 @@ from riverlog.broker.net.cold_reads import ColdReader
 from riverlog.metadata.delta import ImageDelta
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import BrokerEpoch, NodeId
 from riverlog.model.metrics import Metrics
 from riverlog.replication.replica_set import ReplicaSet
 from riverlog.wire.by_hand.replica_fetch_response import REPLICA_VERSION_MIN, encode_replica_fetch
@@ -58,7 +58,7 @@ class ReplicaFetches:
         return (
             context.version >= REPLICA_VERSION_MIN
             and context.listener_name == self._listener_name
-            and self._replicas.standing.is_present(NodeId(state.replica_id), state.replica_epoch)
+            and self._replicas.standing.is_present(NodeId(state.replica_id), BrokerEpoch(state.replica_epoch))
         )
 
     def handle(
@@ -91,7 +91,7 @@ class ReplicaFetches:
 
     def _session(self, request: FetchRequest) -> ReplicaSession | ErrorCode:
         state = request.replica_state
-        node_id, broker_epoch = NodeId(state.replica_id), state.replica_epoch
+        node_id, broker_epoch = NodeId(state.replica_id), BrokerEpoch(state.replica_epoch)
         if request.session_epoch == SessionEpoch.INITIAL:
             return self._sessions.open(node_id, broker_epoch)
         if request.session_epoch != SessionEpoch.FINAL:

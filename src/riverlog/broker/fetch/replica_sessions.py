@@ -12,7 +12,7 @@ from uuid import UUID
 
 from riverlog.broker.fetch.sessions import NO_SESSION
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.replication.leading.tenure import Asker
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
@@ -177,7 +177,7 @@ class ReplicaSession:
         "waiting",
     )
 
-    def __init__(self, session_id: int, node_id: NodeId, broker_epoch: int) -> None:
+    def __init__(self, session_id: int, node_id: NodeId, broker_epoch: BrokerEpoch) -> None:
         """Under `NO_SESSION`, it is for one fetch."""
         self.id = session_id
         self.epoch = 1
@@ -244,7 +244,7 @@ class ReplicaSessions:
     def __len__(self) -> int:
         return len(self._by_follower)
 
-    def open(self, node_id: NodeId, broker_epoch: int) -> ReplicaSession:
+    def open(self, node_id: NodeId, broker_epoch: BrokerEpoch) -> ReplicaSession:
         """A new session, in the place of the one that the follower had."""
         self.close(node_id)
         session_id = self._random_id()
@@ -254,7 +254,7 @@ class ReplicaSessions:
         return session
 
     def resume(
-        self, node_id: NodeId, broker_epoch: int, session_id: int, epoch: int
+        self, node_id: NodeId, broker_epoch: BrokerEpoch, session_id: int, epoch: int
     ) -> ReplicaSession | ErrorCode:
         session = self._by_follower.get(node_id)
         if session is None or session.id != session_id or session.broker_epoch != broker_epoch:
@@ -269,7 +269,7 @@ class ReplicaSessions:
         if session is not None:
             session.close()
 
-    def retain(self, is_present: Callable[[NodeId, int], bool]) -> None:
+    def retain(self, is_present: Callable[[NodeId, BrokerEpoch], bool]) -> None:
         """Close the sessions of brokers that are gone, or registered anew."""
         for session in list(self._by_follower.values()):
             if not is_present(session.node_id, session.broker_epoch):

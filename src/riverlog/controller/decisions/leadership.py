@@ -20,7 +20,7 @@ from riverlog.controller.decisions.older_states import ReplicaEnds, is_older, le
 from riverlog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from riverlog.metadata.partition_states import after_isr_change, node_of
 from riverlog.metadata.payloads import PartitionNode
-from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
 Brokers = Mapping[NodeId, BrokerImage]
 
@@ -172,7 +172,7 @@ class Leadership(NamedTuple):
     def _signed(self, node: PartitionNode) -> PartitionNode:
         return node._replace(controller_epoch=self.controller_epoch)
 
-    def _registration(self, leader: NodeId | None) -> int | None:
+    def _registration(self, leader: NodeId | None) -> BrokerEpoch | None:
         return None if leader is None or self.is_alone else self.brokers[leader].epoch
 
 

@@ -18,7 +18,7 @@ from riverlog.client.earliest_timer import EarliestTimer
 from riverlog.client.peer_connection import PeerConnection
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.model.metrics import Counter
 from riverlog.replication.following.copies import Copies, Outcome
 from riverlog.replication.following.followed import Followed, FollowedKey, Position
@@ -66,7 +66,7 @@ class LeaderFetcher:
         config: ReplicaFetchConfig,
         *,
         connect: Connect,
-        broker_epoch: Callable[[], int | None],
+        broker_epoch: Callable[[], BrokerEpoch | None],
         write_checkpoints: Callable[[Callable[[bool], None]], None],
         chance: Callable[[], float],
         errors: Counter,

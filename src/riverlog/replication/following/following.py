@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from riverlog.metadata.delta import ImageDelta
 from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import BrokerEpoch, NodeId
 from riverlog.model.metrics import Metrics
 from riverlog.replication.following.checkpoints import CheckpointWrites
 from riverlog.replication.following.copies import Copies
@@ -27,7 +27,7 @@ class Following:
         config: ReplicaFetchConfig,
         *,
         connect: Connect,
-        broker_epoch: Callable[[], int | None],
+        broker_epoch: Callable[[], BrokerEpoch | None],
         write_checkpoints: Callable[[], Awaitable[None]],
         chance: Callable[[], float],
         metrics: Metrics,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from riverlog.model.config.replica_fetch_config import ReplicaFetchConfig
 from riverlog.model.errors import ErrorCode
-from riverlog.model.ids import NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicId
 from riverlog.replication.following.followed import Followed, FollowedKey, Position, Status
 from riverlog.wire.messages.fetch import (
     FetchPartition,
@@ -53,7 +53,7 @@ class LeaderSession:
         self._ready_count = 0
         self._session_id = _NO_SESSION
         self._session_epoch = _INITIAL_EPOCH
-        self._broker_epoch: int | None = None
+        self._broker_epoch: BrokerEpoch | None = None
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -142,7 +142,9 @@ class LeaderSession:
 
     # Requests and answers.
 
-    def request(self, now_s: float, broker_epoch: int, *, is_busy: bool = False) -> FetchRequest | None:
+    def request(
+        self, now_s: float, broker_epoch: BrokerEpoch, *, is_busy: bool = False
+    ) -> FetchRequest | None:
         """What to ask next; None while there is nothing to ask for. `is_busy`: others will be ready soon, and
         cannot be asked for before this has its answer."""
         if not self._ready_count:

@@ -8,7 +8,7 @@ leader says nothing, since they may have to take it back. Not here: who is in sy
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from riverlog.model.ids import LeaderEpoch, NodeId
+from riverlog.model.ids import BrokerEpoch, LeaderEpoch, NodeId
 from riverlog.replication.leading.in_sync import InSyncReplicas
 
 
@@ -16,7 +16,7 @@ class FollowerFetch(NamedTuple):
     """What a follower says of itself when it asks for more."""
 
     node_id: NodeId
-    broker_epoch: int
+    broker_epoch: BrokerEpoch
     """Of the registration that it fetches under (KIP-903)."""
     leader_epoch: LeaderEpoch | None
     """Under which it takes this broker for the leader; None where it does not say."""
@@ -33,7 +33,7 @@ class FollowerState:
     def __init__(self, now_s: float) -> None:
         self.end_offset = 0
         self.log_start_offset = 0
-        self.broker_epoch: int | None = None
+        self.broker_epoch: BrokerEpoch | None = None
         """None until it fetches."""
         self.caught_up_s = now_s
         """When it last had all that the leader had."""

@@ -10,7 +10,7 @@ every fetch. Not here: writing it down (`isr_keeper`), and what is committed by 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import BrokerEpoch, NodeId
 from riverlog.replication.leading.follower_states import FollowerState, FollowerStates
 from riverlog.replication.leading.in_sync import InSyncReplicas
 
@@ -36,7 +36,7 @@ class LogBounds(NamedTuple):
 class IsrChange(NamedTuple):
     isr: tuple[NodeId, ...]
     """In the order of the replicas."""
-    joining: tuple[tuple[NodeId, int], ...]
+    joining: tuple[tuple[NodeId, BrokerEpoch], ...]
     """Who comes in, with the broker epoch that its fetches carry."""
     leaving: tuple[NodeId, ...]
 
@@ -61,7 +61,7 @@ def may_come_in(state: FollowerState, bounds: LogBounds, rules: IsrRules) -> boo
 def decide_isr(
     in_sync: InSyncReplicas,
     followers: FollowerStates,
-    may_join: Callable[[NodeId, int], bool],
+    may_join: Callable[[NodeId, BrokerEpoch], bool],
     bounds: LogBounds,
     now_s: float,
     rules: IsrRules,
@@ -69,7 +69,7 @@ def decide_isr(
     """The ISR as it should be; None when that is what it is. The leader is always in it. `may_join`: whether
     a replica that has enough, under this broker epoch, may be counted on."""
     leaving: list[NodeId] = []
-    joining: list[tuple[NodeId, int]] = []
+    joining: list[tuple[NodeId, BrokerEpoch]] = []
     for each in in_sync.replicas:
         state = followers.get(each)
         if each == in_sync.leader or state is None:

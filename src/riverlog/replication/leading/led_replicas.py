@@ -7,7 +7,7 @@ come is what its fetches say. Not here: the watermark that follows from both (`w
 from collections.abc import Iterator
 from dataclasses import replace
 
-from riverlog.model.ids import NodeId, TopicId
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicId
 from riverlog.replication.leading.follower_states import FollowerFetch, FollowerStates
 from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.leading.isr import IsrChange, IsrRules, LogBounds, decide_isr
@@ -48,7 +48,7 @@ class LedReplicas:
         self.followers.look(self.in_sync, now_s, bounds.log_end)
         return decide_isr(self.in_sync, self.followers, self._may_join, bounds, now_s, rules)
 
-    def _may_join(self, node_id: NodeId, broker_epoch: int) -> bool:
+    def _may_join(self, node_id: NodeId, broker_epoch: BrokerEpoch) -> bool:
         return self._standing.may_join(node_id, broker_epoch, self._key)
 
     def propose_isr(self, change: IsrChange) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from riverlog.metadata.image import BrokerImage, PartitionKey
-from riverlog.model.ids import NodeId
+from riverlog.model.ids import BrokerEpoch, NodeId
 from riverlog.replication.leading.confirmation import Confirmations
 
 
@@ -38,14 +38,14 @@ class Standing:
         if self.on_candidate is not None:
             self.on_candidate(partition)
 
-    def is_present(self, node_id: NodeId, broker_epoch: int) -> bool:
+    def is_present(self, node_id: NodeId, broker_epoch: BrokerEpoch) -> bool:
         """Whether a broker is registered under the epoch that it says. One that registered a moment ago knows
         it before this node's image does, and asks again: who claims an epoch that nobody has been given would
         otherwise be taken for it."""
         known = self.brokers.get(node_id)
         return known is not None and broker_epoch == known.epoch
 
-    def may_join(self, node_id: NodeId, broker_epoch: int, partition: PartitionKey) -> bool:
+    def may_join(self, node_id: NodeId, broker_epoch: BrokerEpoch, partition: PartitionKey) -> bool:
         """Whether a broker that fetches under this epoch may come into an ISR: not one that is leaving, that
         has been followed by another process, or whose disk has failed."""
         known = self.brokers.get(node_id)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from riverlog.model.clock import Clock
 from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
-from riverlog.model.ids import TopicId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, TopicId, TopicPartition
 from riverlog.model.pieces import Pieces, sorted_in_pieces
 from riverlog.storage.directory.closing import save
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
@@ -318,7 +318,7 @@ class DataDirectories:
         await self.remove_deleted()
         await self._flusher.drain()
 
-    async def close(self, *, clean: bool, broker_epoch: int | None = None) -> None:
+    async def close(self, *, clean: bool, broker_epoch: BrokerEpoch | None = None) -> None:
         """Close them all, at the end of this registration; raises the first failure afterwards.
 
         A full disk is none: everything acknowledged is in the log, and the next start recovers the rest.
@@ -338,7 +338,7 @@ class DataDirectories:
         if failures:
             raise failures[0]
 
-    async def _close(self, directory: LogDirectory, clean: bool, broker_epoch: int | None) -> None:
+    async def _close(self, directory: LogDirectory, clean: bool, broker_epoch: BrokerEpoch | None) -> None:
         try:
             if clean and directory.is_online:
                 await save(directory.path, directory.begin_close(), self._savers)

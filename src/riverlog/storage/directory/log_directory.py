@@ -19,7 +19,7 @@ from riverlog.model.clock import Clock
 from riverlog.model.config.slices import LogConfig
 from riverlog.model.disk import DirectoryLock, Disk
 from riverlog.model.errors import DiskFullError, StorageError
-from riverlog.model.ids import NodeId, TopicId, TopicPartition
+from riverlog.model.ids import BrokerEpoch, NodeId, TopicId, TopicPartition
 from riverlog.storage.directory.checkpoints import DirectoryCheckpoints, RollCheckpoints
 from riverlog.storage.directory.claim import own, take
 from riverlog.storage.directory.cleaner_offsets import CleanerOffsets
@@ -331,7 +331,7 @@ class LogDirectory:
         self.rolls.is_closed = True
         return [*self.opened(), *self.futures.opened()]
 
-    def finish_close(self, broker_epoch: int | None) -> None:
+    def finish_close(self, broker_epoch: BrokerEpoch | None) -> None:
         """All logs are saved: write the rest. Blocks. `broker_epoch` is of the registration that ends."""
         self._disk.sync_directory(self.path)
         self.begin_checkpoint()()

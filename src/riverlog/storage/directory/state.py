@@ -11,6 +11,7 @@ import json
 from collections.abc import Set
 
 from riverlog.model.disk import Disk
+from riverlog.model.ids import BrokerEpoch
 from riverlog.storage.directory.opened_logs import read_opened
 from riverlog.storage.files import names
 from riverlog.storage.files.checkpoint import replace_file
@@ -26,11 +27,11 @@ def is_closed_properly(disk: Disk, path: str) -> bool:
 
 def read_shutdown_state(
     disk: Disk, path: str, known: set[str], boot_id: str = ""
-) -> tuple[set[str], int | None]:
+) -> tuple[set[str], BrokerEpoch | None]:
     """Names of the partitions' directories that need recovery, and the epoch of the registration under which
     all was left clean; None where not all was, or there was no registration that others know of."""
     marker, list_path = f"{path}/{names.CLEAN_SHUTDOWN}", f"{path}/{names.UNRECOVERED}"
-    epoch: int | None = None
+    epoch: BrokerEpoch | None = None
     if disk.exists(marker):
         unrecovered = set[str]()
         epoch = _epoch_in(disk.read(marker))
@@ -46,7 +47,7 @@ def read_shutdown_state(
 
 
 def write_shutdown_state(
-    disk: Disk, path: str, unrecovered: Set[str], broker_epoch: int | None = None
+    disk: Disk, path: str, unrecovered: Set[str], broker_epoch: BrokerEpoch | None = None
 ) -> None:
     """The last thing that a clean shutdown does."""
     if unrecovered:
@@ -70,10 +71,10 @@ def remove_unfinished(disk: Disk, path: str, unrecovered: Set[str]) -> set[str]:
     return removed
 
 
-def _epoch_in(marker: bytes) -> int | None:
+def _epoch_in(marker: bytes) -> BrokerEpoch | None:
     """Older markers are empty."""
     try:
         epoch = json.loads(marker)["brokerEpoch"]
     except (ValueError, TypeError, KeyError):
         return None
-    return epoch if isinstance(epoch, int) and epoch != _NO_EPOCH else None
+    return BrokerEpoch(epoch) if isinstance(epoch, int) and epoch != _NO_EPOCH else None
