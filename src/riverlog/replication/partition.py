@@ -310,7 +310,7 @@ class Partition(RoleHolder):
         if fetch.fetch_offset > self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if self.led.followers.note(fetch, now_s, self.log.log_end_offset):
-            self._tell_watchers()
+            self._watchers.tell(self)
         self.advance()
         if self.led.is_candidate(fetch, self.log):
             self._standing.ask_for_isr(self)
