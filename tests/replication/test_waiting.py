@@ -112,7 +112,7 @@ def test_a_release_touches_only_those_it_releases() -> None:
 def test_unread_bytes_are_told_once_and_never_too_few() -> None:
     unread = UnreadBytes()
     for number in range(1000):
-        unread.add(number, number + 1, 10)
+        unread.add(number, number + 1, size_bytes=10)
     assert unread.take(0) == 0
     assert unread.take(100) == 1000
     assert unread.take(100) == 0

@@ -11,26 +11,24 @@ from riverlog.storage.log.log import Log
 
 
 class CommitWaits:
-    __slots__ = ("_unread", "producers", "readers")
+    __slots__ = ("producers", "readers", "unread")
 
     def __init__(self, readers: WaitingReaders) -> None:
         self.readers = readers
         self.producers = WaitingProducers()
-        self._unread = UnreadBytes()
+        self.unread = UnreadBytes()
+        """What is written and not committed."""
 
     def count_anew(self, log: Log) -> None:
-        """What is written and not committed, which changes otherwise than by appends and commits."""
-        self._unread.clear()
+        """When what is written and not committed has changed otherwise than by an append or a commit."""
+        self.unread.clear()
         if log.log_end_offset > log.high_watermark:
-            self._unread.add(log.high_watermark, log.log_end_offset, log.size_bytes)
-
-    def note_written(self, first_offset: int, end_offset: int, size_bytes: int) -> None:
-        self._unread.add(first_offset, end_offset, size_bytes)
+            self.unread.add(log.high_watermark, log.log_end_offset, size_bytes=log.size_bytes)
 
     def release(self, high_watermark: int) -> None:
         """All below is committed."""
         self.producers.release(high_watermark)
-        self.readers.wake(self._unread.take(high_watermark))
+        self.readers.wake(self.unread.take(high_watermark))
 
     def future(self, end_offset: int) -> "asyncio.Future[bool]":
         """False if what is below will never be committed under this leader. Cancelling it only ends the

@@ -115,9 +115,9 @@ class Partition(RoleHolder):
             self.topic_partition,
             self.topic_id,
             self._role.epoch,
-            log.log_start_offset,
-            log.log_end_offset,
-            self.led.followers,
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.log_end_offset,
+            followers=self.led.followers,
         )
         self._watchers.move_to(resting)
         return resting
@@ -277,7 +277,7 @@ class Partition(RoleHolder):
                     self.log.state.commit_all()
                     self._waits.readers.wake(size_bytes)
                 else:
-                    self._waits.note_written(first_offset, last_offset + 1, size_bytes)
+                    self._waits.unread.add(first_offset, last_offset + 1, size_bytes=size_bytes)
                     self._watchers.tell(self)
                     if type(self._role) is Leader or self.log.config.acks_fsync:
                         self.advance()  # A follower is told how far it may go.
@@ -351,7 +351,8 @@ class Partition(RoleHolder):
             min_isr=config.min_insync_replicas,
         )
         if end > log.high_watermark:
-            self.raise_watermark(end)
+            log.state.set_high_watermark(end)
+            self._waits.release(end)
             self._watchers.tell(self)
 
     def raise_watermark(self, end: int) -> None:

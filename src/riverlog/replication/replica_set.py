@@ -165,9 +165,9 @@ class ReplicaSet:
                 idle.topic_partition,
                 idle.topic_id,
                 epoch,
-                state.log_start_offset,
-                state.log_end_offset,
-                FollowerStates(),
+                log_start_offset=state.log_start_offset,
+                log_end_offset=state.log_end_offset,
+                followers=FollowerStates(),
             ),
         )
 

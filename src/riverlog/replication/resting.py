@@ -30,6 +30,7 @@ class Resting:
         topic_partition: TopicPartition,
         topic_id: TopicId,
         leader_epoch: LeaderEpoch,
+        *,
         log_start_offset: int,
         log_end_offset: int,
         followers: FollowerStates,

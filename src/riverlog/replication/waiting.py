@@ -65,7 +65,7 @@ class UnreadBytes:
         self._pieces: deque[tuple[int, int, int]] = deque()
         """First offset, end offset and bytes, ascending."""
 
-    def add(self, first_offset: int, end_offset: int, size_bytes: int) -> None:
+    def add(self, first_offset: int, end_offset: int, *, size_bytes: int) -> None:
         pieces = self._pieces
         if len(pieces) == _PIECES_MAX:
             first_offset, _, earlier_bytes = pieces.pop()
