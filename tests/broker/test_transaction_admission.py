@@ -202,7 +202,7 @@ def test_an_answer_that_nobody_waits_for_disturbs_nobody() -> None:
         world = World()
         world.admission.admit("payments", ME, [AT], Support.ADDS)
         world.coordinator.answer(None)
-        world.partition.log.producers.expire(0, 1)
+        world.partition.log.producers.expire(0, expiration_ms=1)
         assert world.questions == 0
 
     run_virtually(work)

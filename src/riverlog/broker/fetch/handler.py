@@ -136,12 +136,13 @@ class FetchHandler:
             assert isinstance(response, FetchResponse)  # A wait of no time is answered at once.
             return response
 
-        return self._wait([partition], look, 0, 1, request.max_wait_ms)
+        return self._wait([partition], look, have_bytes=0, enough_bytes=1, max_wait_ms=request.max_wait_ms)
 
     def _wait(
         self,
         partitions: Sequence[Partition | IdlePartition],
         look: Callable[[bool], Parts | FetchResponse | int],
+        *,
         have_bytes: int,
         enough_bytes: int,
         max_wait_ms: int,
@@ -232,7 +233,11 @@ class FetchHandler:
             wanted = list(session.wanted.values())
         yield from dissolve(request)
         self._waiting_count += 1
-        wait = LongWait(min(request.min_bytes, limits.max_bytes), request.max_wait_ms, self._on_wait_ended)
+        wait = LongWait(
+            min(request.min_bytes, limits.max_bytes),
+            max_wait_ms=request.max_wait_ms,
+            on_end=self._on_wait_ended,
+        )
         try:
             while True:
                 reads = yield from wait.read(self._reader, wanted, limits)
@@ -300,7 +305,13 @@ class FetchHandler:
             return reads.size_bytes
 
         partitions = [read.partition for read in first.reads if read.partition is not None]
-        wait = self._wait(partitions, look, first.size_bytes, enough_bytes, request.max_wait_ms)
+        wait = self._wait(
+            partitions,
+            look,
+            have_bytes=first.size_bytes,
+            enough_bytes=enough_bytes,
+            max_wait_ms=request.max_wait_ms,
+        )
         self._warm(first.cold, wait)
         return wait
 

@@ -71,7 +71,7 @@ class LongWait:
         "is_over",
     )
 
-    def __init__(self, enough_bytes: int, max_wait_ms: int, on_end: Callable[[], None]) -> None:
+    def __init__(self, enough_bytes: int, *, max_wait_ms: int, on_end: Callable[[], None]) -> None:
         self._enough_bytes = enough_bytes
         self._on_end = on_end
         self._have_bytes = 0

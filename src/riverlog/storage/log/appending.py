@@ -199,6 +199,6 @@ class LogAppending:
             active.transactions.append(aborted)
         except DiskFullError:
             # Without its index entry the marker must not stand; what came before it does.
-            active.truncate_at(position, base_offset)
+            active.truncate_at(position=position, end_offset=base_offset)
             self._state.segments.forget_recent()
             raise

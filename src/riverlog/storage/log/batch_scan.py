@@ -80,7 +80,14 @@ def walk_shapes(file: "DiskFile | _Window", position: int, bounds: Bounds) -> It
         ):
             raise _misfit(file, before, position, expected, _NOT_A_BATCH)
         if base_offset > expected and is_due:
-            _require_vouched(file, position, position + size, end, expected, last_offset)
+            _require_vouched(
+                file,
+                position=position,
+                next_at=position + size,
+                end=end,
+                expected=expected,
+                last_offset=last_offset,
+            )
         before = position, size, base_offset, last_offset
         yield before
         position += size
@@ -152,7 +159,7 @@ def _misfit(
 
 
 def _require_vouched(
-    file: DiskFile | _Window, position: int, next_at: int, end: int, expected: int, last_offset: int
+    file: DiskFile | _Window, *, position: int, next_at: int, end: int, expected: int, last_offset: int
 ) -> None:
     """Compaction leaves gaps, but a gap may also be a flipped bit: no CRC covers the base offset.
 

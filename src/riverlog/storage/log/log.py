@@ -173,7 +173,7 @@ class Log:
         self._gate.require_open()
         with self._environment.files.damage:
             return timestamps.first_at_or_after(
-                self.state.segments, timestamp_ms, self.state.log_start_offset
+                self.state.segments, timestamp_ms, log_start_offset=self.state.log_start_offset
             )
 
     def max_timestamp(self) -> TimestampedOffset | None:

@@ -31,11 +31,11 @@ def decide_retention(
         expired = _deletable(segments, high_watermark, lambda s: s.largest_timestamp_ms() < oldest_ms)
         count = max(count, expired)
     if config.retention_bytes is not None:
-        count = max(count, _over_size(segments, high_watermark, config.retention_bytes))
+        count = max(count, _over_size(segments, high_watermark, retention_bytes=config.retention_bytes))
     return count
 
 
-def _over_size(segments: SegmentList, high_watermark: int, retention_bytes: int) -> int:
+def _over_size(segments: SegmentList, high_watermark: int, *, retention_bytes: int) -> int:
     excess = segments.size_bytes - retention_bytes
 
     def still_too_large(segment: Segment) -> bool:

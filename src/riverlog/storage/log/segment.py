@@ -249,11 +249,11 @@ class Segment(SegmentLookup):
         """Drop every batch that ends at or after `offset`."""
         found = self.locate(offset)
         if found is not None:
-            self.truncate_at(found[0], offset)
+            self.truncate_at(position=found[0], end_offset=offset)
         elif self.next_offset > offset:  # Compaction has taken the last batches out.
-            self.truncate_at(self.size_bytes, offset)
+            self.truncate_at(position=self.size_bytes, end_offset=offset)
 
-    def truncate_at(self, position: int, end_offset: int) -> None:
+    def truncate_at(self, *, position: int, end_offset: int) -> None:
         """Cut the file at `position` and what the indexes say from `end_offset` on."""
         self.headroom = None
         self.log.get(create=True).truncate(position)

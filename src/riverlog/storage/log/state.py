@@ -75,4 +75,4 @@ class LogState:
         self.segments.active.look_closer()
 
     def expire_producers(self, now_ms: int) -> int:
-        return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        return self.producers.expire(now_ms, expiration_ms=self.config.producer_id_expiration_ms)

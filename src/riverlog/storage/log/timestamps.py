@@ -22,12 +22,12 @@ class TimestampedOffset(NamedTuple):
 
 
 def first_at_or_after(
-    segments: SegmentList, timestamp_ms: int, log_start_offset: int
+    segments: SegmentList, timestamp_ms: int, *, log_start_offset: int
 ) -> TimestampedOffset | None:
     """The first record, from the log's start on, that is not older than `timestamp_ms`."""
     for segment in segments:
         if segment.size_bytes and segment.largest_timestamp_ms() >= timestamp_ms:
-            found = _search(segment, timestamp_ms, log_start_offset)
+            found = _search(segment, timestamp_ms, log_start_offset=log_start_offset)
             if found is not None:
                 return found
     return None
@@ -55,7 +55,7 @@ def newest(segments: SegmentList) -> TimestampedOffset | None:
     return TimestampedOffset(best.max_timestamp_ms, header.last_offset, header.leader_epoch)
 
 
-def _search(segment: Segment, timestamp_ms: int, log_start_offset: int) -> TimestampedOffset | None:
+def _search(segment: Segment, timestamp_ms: int, *, log_start_offset: int) -> TimestampedOffset | None:
     entry = segment.time_index.entry_before(timestamp_ms)
     offset = segment.base_offset
     if entry is not None and segment.bears_out(entry):

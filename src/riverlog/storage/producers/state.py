@@ -113,7 +113,7 @@ class ProducerEntry:
         self.batches.append(batch)
         self.last_timestamp_ms = batch.timestamp_ms
 
-    def end_transaction(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> None:
+    def end_transaction(self, epoch: int, *, coordinator_epoch: int, timestamp_ms: int) -> None:
         self._turn_to_epoch(epoch)
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp_ms = timestamp_ms
@@ -200,7 +200,11 @@ class ProducerStates:
     ) -> None:
         first_offset = entry.transaction_first_offset
         self.guards.forget(header.producer_id)
-        entry.end_transaction(header.producer_epoch, marker.coordinator_epoch, header.max_timestamp_ms)
+        entry.end_transaction(
+            header.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp_ms=header.max_timestamp_ms,
+        )
         if first_offset is not None:
             del self.ongoing[header.producer_id]
             self.unreplicated.append(CompletedTransaction(header.producer_id, first_offset, last_offset))
@@ -234,7 +238,7 @@ class ProducerStates:
     def pass_high_watermark(self, high_watermark: int) -> None:
         self.unreplicated = [done for done in self.unreplicated if done.last_offset >= high_watermark]
 
-    def expire(self, now_ms: int, expiration_ms: int) -> int:
+    def expire(self, now_ms: int, *, expiration_ms: int) -> int:
         """Forget producers that have been silent for that long and have no transaction open."""
         old = [
             producer_id
