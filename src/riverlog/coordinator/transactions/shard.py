@@ -141,7 +141,9 @@ class TransactionShard:
         name = request.transactional_id
         before = self.get(name)
         is_doubtful = name in self._doubtful
-        match decide_init(before, request, self._last_epochs.get(name), now_ms, is_doubtful=is_doubtful):
+        match decide_init(
+            before, request, last_epoch=self._last_epochs.get(name), now_ms=now_ms, is_doubtful=is_doubtful
+        ):
             case TakenOver(transaction=after, last_epoch=last_epoch):
                 if last_epoch is None:
                     self._last_epochs.pop(name, None)

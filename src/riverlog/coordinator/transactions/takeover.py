@@ -46,9 +46,9 @@ class Fenced(NamedTuple):
 def decide_init(
     transaction: Transaction | None,
     request: InitRequest,
+    *,
     last_epoch: int | None,
     now_ms: int,
-    *,
     is_doubtful: bool = False,
 ) -> TakenOver | Fenced | ErrorCode | Needs:
     """`is_doubtful`: epochs above the known one may have been given out, so that only another producer id is
@@ -62,7 +62,9 @@ def decide_init(
         case AnswerWith(error=error):
             return error
         case Goto(state=TransactionState.EMPTY):
-            return _begin_anew(transaction, request, last_epoch, now_ms, is_doubtful=is_doubtful)
+            return _begin_anew(
+                transaction, request, last_epoch=last_epoch, now_ms=now_ms, is_doubtful=is_doubtful
+            )
         case Goto(state=TransactionState.PREPARE_EPOCH_FENCE):
             return decide_fence(transaction, now_ms)
         case Goto():
@@ -101,7 +103,7 @@ def _may_be(transaction: Transaction, expected: ProducerIdAndEpoch) -> bool:
 
 
 def _begin_anew(
-    transaction: Transaction, request: InitRequest, last_epoch: int | None, now_ms: int, *, is_doubtful: bool
+    transaction: Transaction, request: InitRequest, *, last_epoch: int | None, now_ms: int, is_doubtful: bool
 ) -> TakenOver | ErrorCode | Needs:
     present, expected = transaction.producer, request.expected
     is_repetition = expected is not None and expected.producer_epoch != present.producer_epoch
@@ -116,7 +118,7 @@ def _begin_anew(
             return raised
         after = raised
         last_epoch = None if expected is None else present.producer_epoch
-    return TakenOver(transaction.initialised(after, request.timeout_ms, now_ms), last_epoch)
+    return TakenOver(transaction.initialised(after, timeout_ms=request.timeout_ms, now_ms=now_ms), last_epoch)
 
 
 def _keep(transaction: Transaction, request: InitRequest, now_ms: int) -> TakenOver | ErrorCode | Needs:
@@ -128,7 +130,7 @@ def _keep(transaction: Transaction, request: InitRequest, now_ms: int) -> TakenO
         return after
     # Who begins a transaction for two-phase commit relies on it, also after a takeover.
     timeout_ms = NO_TIMEOUT_MS if transaction.is_two_phase else request.timeout_ms
-    return TakenOver(transaction.kept(after, timeout_ms, now_ms))
+    return TakenOver(transaction.kept(after, timeout_ms=timeout_ms, now_ms=now_ms))
 
 
 def _raise(

@@ -54,7 +54,7 @@ class Transaction(NamedTuple):
             return None
         return self.started_ms + self.timeout_ms
 
-    def initialised(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
+    def initialised(self, producer: ProducerIdAndEpoch, *, timeout_ms: int, now_ms: int) -> "Transaction":
         previous = self.producer.producer_id
         return self._replace(
             state=TransactionState.EMPTY,
@@ -67,7 +67,7 @@ class Transaction(NamedTuple):
             next_producer=None,
         )
 
-    def kept(self, producer: ProducerIdAndEpoch, timeout_ms: int, now_ms: int) -> "Transaction":
+    def kept(self, producer: ProducerIdAndEpoch, *, timeout_ms: int, now_ms: int) -> "Transaction":
         """Stays open under its old identity, while `producer` is the one who may end it."""
         return self._replace(next_producer=producer, timeout_ms=timeout_ms, updated_ms=now_ms)
 

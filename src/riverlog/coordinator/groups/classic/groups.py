@@ -130,7 +130,9 @@ class ClassicGroups:
         group = self._groups.get(request.group_id)
         if group is None:
             return reply(token, Synced(_missing(ClassicEvent.SYNC)))
-        return syncing.decide_sync(group, token, request, self._rules.initial_delay_ms, now_ms)
+        return syncing.decide_sync(
+            group, token, request, initial_delay_ms=self._rules.initial_delay_ms, now_ms=now_ms
+        )
 
     def decide_heartbeat(self, token: Token[ErrorCode], beat: Beat, now_ms: int) -> Effects:
         if (host := self._host(beat.group_id)) is not None:
@@ -148,7 +150,9 @@ class ClassicGroups:
         group = self._groups.get(group_id)
         if group is None:
             return reply(token, (_missing(ClassicEvent.MEMBER_GONE),) * len(leavers))
-        return leaving.decide_leave(group, token, leavers, self._rules.initial_delay_ms, now_ms)
+        return leaving.decide_leave(
+            group, token, leavers, initial_delay_ms=self._rules.initial_delay_ms, now_ms=now_ms
+        )
 
     def _host(self, group_id: str) -> ClassicHost | None:
         return self.host if self.host is not None and self.host.hosts(group_id) else None
@@ -188,7 +192,7 @@ class ClassicGroups:
         return Effects(timers=timers) + self._rebalance(group, now_ms)
 
     def _rebalance(self, group: ClassicGroup, now_ms: int) -> Effects:
-        return rebalance.decide_rebalance(group, self._rules.initial_delay_ms, now_ms)
+        return rebalance.decide_rebalance(group, initial_delay_ms=self._rules.initial_delay_ms, now_ms=now_ms)
 
     def on_committed(self, follow_up: FollowUp, error: ErrorCode | None, now_ms: int) -> Effects | None:
         if not isinstance(follow_up, Created | Assigned | Emptied):
@@ -201,7 +205,7 @@ class ClassicGroups:
                 return self._decide_not_created(group, error)
             case Assigned():
                 delay_ms = self._rules.initial_delay_ms
-                return syncing.decide_not_assigned(group, follow_up, delay_ms, now_ms)
+                return syncing.decide_not_assigned(group, follow_up, initial_delay_ms=delay_ms, now_ms=now_ms)
             case Emptied():
                 return rebalance.decide_not_emptied(group)
 
@@ -214,11 +218,11 @@ class ClassicGroups:
         delay_ms = self._rules.initial_delay_ms
         match key:
             case ClassicSessionTimer(member_id=member_id):
-                return leaving.decide_session_end(group, member_id, delay_ms, now_ms)
+                return leaving.decide_session_end(group, member_id, initial_delay_ms=delay_ms, now_ms=now_ms)
             case JoinTimer():
-                return rebalance.decide_join_time_out(group, delay_ms, now_ms)
+                return rebalance.decide_join_time_out(group, initial_delay_ms=delay_ms, now_ms=now_ms)
             case ClassicSyncTimer():
-                return leaving.decide_sync_time_out(group, delay_ms, now_ms)
+                return leaving.decide_sync_time_out(group, initial_delay_ms=delay_ms, now_ms=now_ms)
 
     def on_image(self, delta: ImageDelta, now_ms: int) -> Effects:
         return NOTHING

@@ -105,7 +105,9 @@ def _add(
         group.has_newcomers = True
     group.add(member, request.protocol_type)
     timer = SetTimer(ClassicSessionTimer(group.group_id, member_id), NEWCOMER_TIMEOUT_MS)
-    return Effects(timers=(timer,)) + decide_rebalance(group, rules.initial_delay_ms, now_ms)
+    return Effects(timers=(timer,)) + decide_rebalance(
+        group, initial_delay_ms=rules.initial_delay_ms, now_ms=now_ms
+    )
 
 
 def _decide_known(
@@ -120,7 +122,7 @@ def _decide_known(
         case Goto():
             member.take_over(request)
             waiting = wait_for_generation(group, member, token)
-            return waiting + decide_rebalance(group, rules.initial_delay_ms, now_ms)
+            return waiting + decide_rebalance(group, initial_delay_ms=rules.initial_delay_ms, now_ms=now_ms)
         case Tell():
             return reply(token, joined(group, member))
         case AnswerWith(error=error):
@@ -155,7 +157,7 @@ def _decide_replacement(
     fenced += Effects(timers=(group.session_timer(member),))
     if group.state is State.PREPARING_REBALANCE:
         return fenced + decide_if_joined(group, now_ms)
-    return fenced + decide_rebalance(group, rules.initial_delay_ms, now_ms)
+    return fenced + decide_rebalance(group, initial_delay_ms=rules.initial_delay_ms, now_ms=now_ms)
 
 
 def _decide_silent_replacement(

@@ -15,6 +15,7 @@ def decide_leave(
     group: ClassicGroup,
     token: Token[Verdicts],
     leavers: Sequence[Leaver],
+    *,
     initial_delay_ms: int,
     now_ms: int,
 ) -> Effects:
@@ -28,7 +29,7 @@ def decide_leave(
     if ErrorCode.NONE not in verdicts:
         return effects
     # As in Kafka, also the leaving of a member that has not joined yet makes the others join again.
-    return effects + _decide_after_loss(group, initial_delay_ms, now_ms)
+    return effects + _decide_after_loss(group, initial_delay_ms=initial_delay_ms, now_ms=now_ms)
 
 
 def _decide_one(group: ClassicGroup, leaver: Leaver) -> tuple[ErrorCode, Effects]:
@@ -47,30 +48,32 @@ def _decide_one(group: ClassicGroup, leaver: Leaver) -> tuple[ErrorCode, Effects
     return ErrorCode.NONE, decide_removal(group, member_id)
 
 
-def decide_session_end(group: ClassicGroup, member_id: str, initial_delay_ms: int, now_ms: int) -> Effects:
+def decide_session_end(group: ClassicGroup, member_id: str, *, initial_delay_ms: int, now_ms: int) -> Effects:
     if member_id in group.pending:
         group.pending.discard(member_id)
         return decide_if_joined(group, now_ms)
     member = group.members.get(member_id)
     if member is None or member.is_excused:
         return NOTHING
-    return decide_removal(group, member_id) + _decide_after_loss(group, initial_delay_ms, now_ms)
+    return decide_removal(group, member_id) + _decide_after_loss(
+        group, initial_delay_ms=initial_delay_ms, now_ms=now_ms
+    )
 
 
-def decide_sync_time_out(group: ClassicGroup, initial_delay_ms: int, now_ms: int) -> Effects:
+def decide_sync_time_out(group: ClassicGroup, *, initial_delay_ms: int, now_ms: int) -> Effects:
     """Who has joined and then not asked for its assignment is dead, or worse: it lives and does nothing."""
     if rule(group.state, ClassicEvent.SYNC_TIME_OUT) != Goto(State.PREPARING_REBALANCE) or not group.unsynced:
         return NOTHING
     effects = NOTHING
     for member_id in sorted(group.unsynced):
         effects += decide_removal(group, member_id)
-    return effects + decide_rebalance(group, initial_delay_ms, now_ms)
+    return effects + decide_rebalance(group, initial_delay_ms=initial_delay_ms, now_ms=now_ms)
 
 
-def _decide_after_loss(group: ClassicGroup, initial_delay_ms: int, now_ms: int) -> Effects:
+def _decide_after_loss(group: ClassicGroup, *, initial_delay_ms: int, now_ms: int) -> Effects:
     match rule(group.state, ClassicEvent.MEMBER_GONE):
         case Goto(state=State.PREPARING_REBALANCE):
-            return decide_rebalance(group, initial_delay_ms, now_ms)
+            return decide_rebalance(group, initial_delay_ms=initial_delay_ms, now_ms=now_ms)
         case Ignore():
             return NOTHING
         case other:

@@ -25,7 +25,7 @@ from riverlog.model.errors import ErrorCode
 RETRY_MS: Final = 500
 
 
-def decide_rebalance(group: ClassicGroup, initial_delay_ms: int, now_ms: int) -> Effects:
+def decide_rebalance(group: ClassicGroup, *, initial_delay_ms: int, now_ms: int) -> Effects:
     """Begin a rebalance, or go on with the one that has begun."""
     if group.state is State.PREPARING_REBALANCE:
         return decide_if_joined(group, now_ms)
@@ -52,7 +52,7 @@ def decide_if_joined(group: ClassicGroup, now_ms: int) -> Effects:
     return decide_generation(group, now_ms)
 
 
-def decide_join_time_out(group: ClassicGroup, initial_delay_ms: int, now_ms: int) -> Effects:
+def decide_join_time_out(group: ClassicGroup, *, initial_delay_ms: int, now_ms: int) -> Effects:
     if group.state is not State.PREPARING_REBALANCE:
         return NOTHING
     if group.came_from is State.EMPTY and group.has_newcomers and group.delay_left_ms:

@@ -29,7 +29,7 @@ class Assigned:
 
 
 def decide_sync(
-    group: ClassicGroup, token: Token[Synced], request: Syncing, initial_delay_ms: int, now_ms: int
+    group: ClassicGroup, token: Token[Synced], request: Syncing, *, initial_delay_ms: int, now_ms: int
 ) -> Effects:
     """Answers at once, or when the leader has handed in the assignment and its record is committed."""
     refusal = group.refuse_member(request.member_id, request.instance_id) or _refuse(group, request)
@@ -102,7 +102,7 @@ def _decide_assigned(group: ClassicGroup, request: Syncing) -> Effects:
 
 
 def decide_not_assigned(
-    group: ClassicGroup, assigned: Assigned, initial_delay_ms: int, now_ms: int
+    group: ClassicGroup, assigned: Assigned, *, initial_delay_ms: int, now_ms: int
 ) -> Effects:
     """The record could not be written: who waited has been told, and the members try again."""
     if group.state is not State.COMPLETING_REBALANCE or group.generation != assigned.generation:
@@ -110,7 +110,7 @@ def decide_not_assigned(
     for member in group.members.values():
         member.syncing = None
     timers = tuple(group.session_timer(member) for member in group.members.values())
-    return Effects(timers=timers) + decide_rebalance(group, initial_delay_ms, now_ms)
+    return Effects(timers=timers) + decide_rebalance(group, initial_delay_ms=initial_delay_ms, now_ms=now_ms)
 
 
 def decide_heartbeat(group: ClassicGroup, token: Token[ErrorCode], beat: Beat) -> Effects:

@@ -172,7 +172,9 @@ class ClassicMembers:
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             return False
         interval_ms = self._consumer.rules_for(group.group_id).assignment_interval_ms
-        return member.epoch < group.target_epoch or heartbeats.is_target_due(group, interval_ms, now_ms)
+        return member.epoch < group.target_epoch or heartbeats.is_target_due(
+            group, interval_ms=interval_ms, now_ms=now_ms
+        )
 
     def _call(self, group: ConsumerGroup, member: ConsumerMember) -> Effects:
         """It has as long as its rebalances may take to join again."""

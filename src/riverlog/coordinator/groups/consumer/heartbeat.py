@@ -166,7 +166,7 @@ def settle(
     is_news = member.topics != before.topics or (has_changed and is_resolved(change.group, member))
     if is_news or not around.is_checked:
         _raise_epoch(change, around.image, subscription_changed=is_news)
-    if is_target_due(change.group, around.assignment_interval_ms, around.now_ms):
+    if is_target_due(change.group, interval_ms=around.assignment_interval_ms, now_ms=around.now_ms):
         write_target(change, around.image, around.default_assignor, around.now_ms)
     return _step(change, member, around.image, claimed, subscription_changed=has_changed)
 
@@ -175,7 +175,7 @@ def is_resolved(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return not member.regex or member.regex in group.regexes
 
 
-def is_target_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+def is_target_due(group: ConsumerGroup, *, interval_ms: int, now_ms: int) -> bool:
     """Not more often than the interval allows, so that many members who join at once move once."""
     return group.epoch > group.target_epoch and not 0 <= now_ms - group.targeted_ms < interval_ms
 
