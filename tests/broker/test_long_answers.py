@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from riverlog.broker.dispatch import dispatcher
+from riverlog.broker.exchange.long_work import LARGE_AT_ONCE_MAX
 from riverlog.model.errors import ErrorCode
 from riverlog.testing import Broker
 from riverlog.wire.apis import ApiKey
@@ -22,6 +23,7 @@ from riverlog.wire.messages.describe_log_dirs import DescribableLogDirTopic, Des
 from riverlog.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from riverlog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from riverlog.wire.messages.find_coordinator import FindCoordinatorRequest
+from riverlog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from riverlog.wire.messages.list_groups import ListGroupsRequest
 from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from riverlog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -321,6 +323,30 @@ def test_more_long_requests_than_are_worked_on_at_once_are_all_answered(broker: 
         for client in clients:
             assert len(client.receive(ApiKey.LIST_OFFSETS, 7).topics[0].partitions) == PARTITIONS
             assert len(client.receive(ApiKey.METADATA, 12).topics) >= len(SMALL)
+
+
+def test_long_requests_that_wait_for_others_keep_nobody_from_being_worked_on() -> None:
+    """As large members of a group, which wait until the last of them has joined."""
+
+    def join(metadata: bytes) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id="many",
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
+        )
+
+    with contextlib.ExitStack() as stack:
+        broker = stack.enter_context(Broker(config={"group.initial.rebalance.delay.ms": 0}))
+        first = stack.enter_context(RawClient(broker))
+        first.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="many"))
+        eventually(lambda: first.ask(ApiKey.JOIN_GROUP, 2, join(b"few")).error_code == ErrorCode.NONE)
+        for _ in range(LARGE_AT_ONCE_MAX):
+            client = stack.enter_context(RawClient(broker))
+            client.send(ApiKey.JOIN_GROUP, 2, join(bytes(10_000)))
+            assert client.hears_nothing()
+        first.ask(ApiKey.LIST_OFFSETS, 7, list_offsets(LARGE, range(PARTITIONS)))
 
 
 def test_long_requests_that_would_take_too_much_memory_are_refused(

@@ -128,6 +128,8 @@ class Dispatcher:
                     self._finish_long(route, response, context, place)
                 )
                 return Later(finishing, may_be_overtaken)
+            if place is not None:
+                place.leave()  # What it waits for may be another one that has to get a place first.
             if isinstance(response, DelayedReply):
                 return Later(self._pending(route, response, context), may_be_overtaken)
             if type(response) is InOrder:
