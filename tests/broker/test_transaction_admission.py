@@ -2,13 +2,24 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from riverlog.broker.produce.transaction_admission import Refusals, Support, TransactionAdmission
+from riverlog.broker.exchange.context import RequestContext
+from riverlog.broker.exchange.long_work import InPieces
+from riverlog.broker.exchange.origin import Origin
+from riverlog.broker.exchange.turn import LoopTurn
+from riverlog.broker.produce.handler import ProduceHandler
+from riverlog.broker.produce.transaction_admission import (
+    ProduceAdmission,
+    Refusals,
+    Support,
+    TransactionAdmission,
+)
 from riverlog.coordinator.groups.coordinator import GroupCoordinator
 from riverlog.coordinator.transactions.cluster_transactions import (
     ClusterTransactions,
@@ -23,16 +34,26 @@ from riverlog.model.config.group_config import GroupConfig
 from riverlog.model.config.transaction_config import TransactionConfig
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import LeaderEpoch, ProducerIdAndEpoch, TopicPartition
+from riverlog.model.network import Address
+from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.builder import build_batch
 from riverlog.replication.append_outcomes import AppendedRecords
 from riverlog.replication.partition import Partition
+from riverlog.wire.apis import ApiKey
 from riverlog.wire.codec import decode, encode
+from riverlog.wire.framing import RequestHeader
 from riverlog.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
+)
+from riverlog.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
 )
 from tests.coordinator.hosting import Cluster, image, read_now
 from tests.replication.replicated import image_of, partition_image
@@ -41,6 +62,7 @@ from tests.waiting import loop_turns
 
 ME = ProducerIdAndEpoch(7, 1)
 AT, BESIDE = TopicPartition("orders", 0), TopicPartition("orders", 1)
+MANY = 200
 
 
 class Coordinator:
@@ -50,10 +72,13 @@ class Coordinator:
 
     def __init__(self) -> None:
         self.asked: list[tuple[Question, asyncio.Future[Verdict]]] = []
+        self.knows = False
 
     def ask(self, question: Question) -> "asyncio.Future[Verdict]":
         answer: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
         self.asked.append((question, answer))
+        if self.knows:
+            self.answer(None)
         return answer
 
     def answer(self, verdict: Verdict) -> Question:
@@ -100,15 +125,12 @@ class World:
         assert not isinstance(admitted, Awaitable)
         return admitted
 
-    def mark(self) -> None:
+    def mark(self, at: TopicPartition = AT) -> None:
         marker = Marker(ME, LeaderEpoch(4), commit=False)
-        assert self._markers.write(AT, marker, may_be_written=True).result() is None
+        assert self._markers.write(at, marker, may_be_written=True).result() is None
 
     def append(self, sequence: int) -> None:
-        batch = build_batch(
-            [(0, None, b"v", ())], producer_id=7, producer_epoch=1, base_sequence=sequence, transactional=True
-        )
-        written = self.partition.append(memoryview(bytearray(batch)), 0, for_all_replicas=True)
+        written = self.partition.append(batch_of(sequence), 0, for_all_replicas=True)
         assert isinstance(written, AppendedRecords)
 
     @property
@@ -119,7 +141,21 @@ class World:
 
     @property
     def questions(self) -> int:
-        return len(self.partition.log.producers.guards)
+        return sum(len(each.log.producers.guards) for each in self.replicas)
+
+
+def batch_of(sequence: int) -> memoryview:
+    return memoryview(
+        bytearray(
+            build_batch(
+                [(0, None, b"v", ())],
+                producer_id=7,
+                producer_epoch=1,
+                base_sequence=sequence,
+                transactional=True,
+            )
+        )
+    )
 
 
 def test_an_answer_lets_the_batch_in_and_an_open_transaction_is_not_asked_for_again() -> None:
@@ -243,6 +279,102 @@ def test_no_answer_is_told_as_what_clients_try_again_after_and_a_hang_up_leaves_
         await loop_turns()
         asked.cancel()
         await asyncio.wait([asked])
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+class LongProduce:
+    """One transactional request to very many partitions, driven step by step."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        admission = ProduceAdmission(world.admission, world.replicas)
+        handler = ProduceHandler(world.replicas, admission, LoopTurn(), LoopClock(), InMemoryMetrics())
+        data = [PartitionProduceData(index=at, records=batch_of(self.end_of(at))) for at in range(MANY)]
+        request = ProduceRequest(
+            transactional_id="payments",
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[TopicProduceData(name=AT.topic, partition_data=data)],
+        )
+        context = RequestContext(
+            RequestHeader(ApiKey.PRODUCE, 11, 1, "raw"), Origin(Address("127.0.0.1", 1), "PLAINTEXT")
+        )
+        made = handler.handle(request, context)
+        assert isinstance(made, InPieces)
+        self._pieces = made.pieces
+
+    def end_of(self, index: int) -> int:
+        found = self._world.replicas.find(AT.topic, index)
+        assert isinstance(found, Partition)
+        return found.log.log_end_offset
+
+    async def go_on(self, is_there: Callable[[], bool]) -> ProduceResponse | None:
+        """Its response, if it ends before."""
+        while not is_there():
+            try:
+                waits_for = next(self._pieces)
+            except StopIteration as stop:
+                response: ProduceResponse = stop.value
+                return response
+            if waits_for is not None:
+                asking = asyncio.ensure_future(waits_for)
+                await loop_turns()
+                if self._world.coordinator.asked:
+                    self._world.coordinator.answer(None)
+                await asyncio.wait((asking,))
+        return None
+
+    async def errors(self) -> dict[int, int]:
+        response = await self.go_on(lambda: False)
+        assert response is not None
+        replies = response.responses[0].partition_responses
+        return {each.index: each.error_code for each in replies if each.error_code}
+
+    def leave(self) -> None:
+        self._pieces.close()
+
+
+@pytest.mark.parametrize("is_answered_at_once", [False, True])
+def test_a_marker_between_two_of_very_many_batches_keeps_the_later_ones_out(
+    *, is_answered_at_once: bool
+) -> None:
+    async def work() -> None:
+        world = World(image({"orders": MANY}))
+        if is_answered_at_once:
+            world.coordinator.knows = True
+        produce = LongProduce(world)
+        await produce.go_on(lambda: produce.end_of(3) == 1)
+        for index in (3, 150):
+            world.mark(TopicPartition("orders", index))
+        assert await produce.errors() == {150: ErrorCode.NOT_ENOUGH_REPLICAS}
+        assert [produce.end_of(index) for index in (3, 149, 150, 151)] == [2, 1, 1, 1]
+        assert world.questions == 0
+
+    run_virtually(work)
+
+
+def test_a_transaction_that_is_ended_between_two_of_very_many_batches_is_not_gone_on_with() -> None:
+    async def work() -> None:
+        world = World(image({"orders": MANY}))
+        first = LongProduce(world)
+        assert await first.errors() == {}
+        second = LongProduce(world)
+        await second.go_on(lambda: second.end_of(3) == 2)
+        world.mark(TopicPartition("orders", 150))
+        assert await second.errors() == {150: ErrorCode.NOT_ENOUGH_REPLICAS}
+        assert [second.end_of(index) for index in (149, 150, 151)] == [2, 2, 2]
+
+    run_virtually(work)
+
+
+def test_a_client_that_leaves_between_two_of_very_many_batches_leaves_no_questions() -> None:
+    async def work() -> None:
+        world = World(image({"orders": MANY}))
+        produce = LongProduce(world)
+        await produce.go_on(lambda: produce.end_of(3) == 1)
+        produce.leave()
         assert world.questions == 0
 
     run_virtually(work)

@@ -7,7 +7,7 @@ transaction is open or the coordinator lets it in; only that may put the writing
 UNKNOWN_SERVER_ERROR.
 """
 
-from collections.abc import Awaitable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from uuid import UUID
 
 from riverlog.broker.exchange.context import HangUp, InOrder, Parts, RequestContext
@@ -25,11 +25,17 @@ from riverlog.broker.produce.long_produce import (
 from riverlog.broker.produce.refusals import refusal_of_all, refusal_of_all_in_pieces, refusal_of_records
 from riverlog.broker.produce.replies import error_of, silence_or_hang_up, success
 from riverlog.broker.produce.templated_writes import TemplatedWrites
-from riverlog.broker.produce.transaction_admission import ProduceAdmission, Refusals, begins_late
+from riverlog.broker.produce.transaction_admission import (
+    AdmittedInPieces,
+    ProduceAdmission,
+    Refusals,
+    begins_late,
+)
 from riverlog.broker.shared.leader_hints import PRODUCE_SINCE as PRODUCE_HINTS_SINCE
 from riverlog.broker.shared.leader_hints import LeaderHints
 from riverlog.model.clock import Clock
 from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import TopicPartition
 from riverlog.model.metrics import Metrics
 from riverlog.model.pieces import Pieces
 from riverlog.records.records_field import is_plain_batch
@@ -195,7 +201,7 @@ class ProduceHandler:
                 if refusal is not None:
                     reply = error_of(data.index, refusal)
                 else:
-                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
+                    reply = self._append(topic, data, request, version, now_ms, waiting, refusals.get)
                 answer.partition_responses.append(reply)
             response.responses.append(answer)
         if request.acks == 0:
@@ -208,20 +214,22 @@ class ProduceHandler:
     ) -> Pieces[ProduceResponse | HangUp | None]:
         """The same for very many partitions, each of which may have to be opened first."""
         ends_s = self._clock.monotonic_s() + request.timeout_ms / 1000
+        version = context.version
         refusal = yield from refusal_of_all_in_pieces(request)
-        refusals: Refusals = _NONE_REFUSED
-        if refusal is None and request.transactional_id is not None:
-            admitted = self._transactions.admit(request, context.version)
-            if isinstance(admitted, ErrorCode):
-                refusal = AppendRefused(admitted)
-            elif isinstance(admitted, Mapping):
-                refusals = admitted
-            else:
-                refusals = yield from outside(admitted)
-        version, now_ms = context.version, self._clock.wall_ms()
+        refused: Callable[[TopicPartition], ErrorCode | None] = _NONE_REFUSED.get
+        admitted: AdmittedInPieces | None = None
         response = ProduceResponse()
         acknowledged = LongAcknowledgement(response, ends_s, self._clock.monotonic_s, self._turn)
         try:
+            if refusal is None and request.transactional_id is not None:
+                found = yield from self._transactions.admit_in_pieces(request, version)
+                if isinstance(found, ErrorCode):
+                    refusal = AppendRefused(found)
+                else:
+                    admitted, refused = found, found.refusal_of
+                    if (waits_for := found.when_answered()) is not None:
+                        yield from outside(waits_for)
+            now_ms = self._clock.wall_ms()
             for topic, wanted in (yield from by_place_in_pieces(request.topic_data)):
                 answer = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
                 response.responses.append(answer)
@@ -230,7 +238,7 @@ class ProduceHandler:
                     if refusal is not None:
                         reply = error_of(data.index, refusal)
                     else:
-                        reply = self._append(topic, data, request, version, now_ms, waiting, refusals)
+                        reply = self._append(topic, data, request, version, now_ms, waiting, refused)
                     answer.partition_responses.append(reply)
                     acknowledged.wait_for(waiting)
                     yield None
@@ -241,6 +249,8 @@ class ProduceHandler:
             yield from acknowledged.wait()
         finally:
             acknowledged.give_up()
+            if admitted is not None:
+                admitted.let_go()
         yield from dissolve(request)
         return response
 
@@ -261,12 +271,12 @@ class ProduceHandler:
         version: int,
         now_ms: int,
         waiting: list[Unacknowledged],
-        refusals: Refusals,
+        refused: Callable[[TopicPartition], ErrorCode | None],
     ) -> PartitionProduceResponse:
         partition = self._find(version, topic.name, topic.topic_id, data.index)
         if not isinstance(partition, Partition):
             return error_of(data.index, AppendRefused(partition))
-        if refusals and (error := refusals.get(partition.topic_partition)) is not None:
+        if (error := refused(partition.topic_partition)) is not None:
             return error_of(data.index, AppendRefused(error, _EXPLAINED.get(error)))
         records = data.records
         refusal = refusal_of_records(records, version)

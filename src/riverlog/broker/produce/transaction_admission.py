@@ -5,7 +5,7 @@ the partition as part of the transaction: newer clients leave it to the broker t
 broker only asks. So no batch lands outside its transaction, where nothing would ever end it. The answer of
 a coordinator on this node is mostly there at once, and nothing can come between it and the append. Where it
 is not, a guard is taken with the question, which a marker takes away: an answer that was overtaken by the end
-of the transaction does not count.
+of the transaction does not count. The same guard is kept by batches that are written later than that.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable,
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from riverlog.broker.produce.long_produce import parts_of
 from riverlog.coordinator.transactions.cluster_transactions import (
     Asked,
     ClusterTransactions,
@@ -22,6 +23,7 @@ from riverlog.coordinator.transactions.cluster_transactions import (
 )
 from riverlog.model.errors import ErrorCode
 from riverlog.model.ids import ProducerIdAndEpoch, TopicPartition
+from riverlog.model.pieces import Pieces
 from riverlog.records.batch import HEADER_BYTES, PRODUCER_ID_AT
 from riverlog.records.records_field import is_transactional
 from riverlog.replication.partition import Partition
@@ -87,13 +89,13 @@ class TransactionAdmission:
                 unknown.append(each)
         if stale:
             return dict.fromkeys([*stale, *unknown], ErrorCode.INVALID_PRODUCER_EPOCH)
-        if not unknown or (support is not Support.ADDS and not self.verifies):
+        if not unknown or not self.asks(support):
             return _NONE_REFUSED
         question = Question(transactional_id, producer, tuple(unknown), adds=support is Support.ADDS)
         asked = self._transactions.ask(question)
         if asked.done() and not _is_to_wait(asked.result(), support):
             return self._refusals(asked.result(), unknown, support)
-        guarded = self._guard(question)
+        guarded = self.guard(question.producer.producer_id, question.partitions)
         return _Later(lambda: self._admit_later(asked, guarded, question, support))
 
     def _refusals(self, answer: Verdict, partitions: Sequence[TopicPartition], support: Support) -> Refusals:
@@ -126,14 +128,24 @@ class TransactionAdmission:
         found = self._replicas.find(*partition)
         return found.log.producers if isinstance(found, Partition) else None
 
-    def _guard(self, question: Question) -> "list[_Guarded]":
+    def asks(self, support: Support) -> bool:
+        """Whether a first batch of a transaction is let in only if the coordinator says so."""
+        return self.verifies or support is Support.ADDS
+
+    def guard(self, producer_id: int, partitions: Iterable[TopicPartition]) -> "list[_Guarded]":
         """To be taken in the step in which the question is asked."""
-        producer_id = question.producer.producer_id
         return [
             _Guarded(at, producers.guards, producers.guards.begin_question(producer_id))
-            for at in question.partitions
+            for at in partitions
             if (producers := self._producers_of(at)) is not None
         ]
+
+    def is_let_in(self, guarded: "_Guarded", producer: ProducerIdAndEpoch) -> bool:
+        """Whether nothing has ended the transaction since; the guard is given back."""
+        is_guarded = guarded.end(producer.producer_id)
+        producers = self._producers_of(guarded.partition)
+        is_guarded = is_guarded and producers is not None and producers.guards is guarded.guards
+        return is_guarded or _is_open(self._entry(guarded.partition, producer.producer_id), producer)
 
     async def _admit_later(
         self,
@@ -151,15 +163,14 @@ class TransactionAdmission:
             try:
                 answer = await asked
             finally:
-                for at, guards, guard in guarded:
-                    if not guards.end_question(question.producer.producer_id, guard):
-                        ended.append(at)
+                producer_id = question.producer.producer_id
+                ended += [each.partition for each in guarded if not each.end(producer_id)]
             if left_ms <= 0 or not _is_to_wait(answer, support):
                 break
             await asyncio.sleep(config.add_retry_pause_ms / 1000)
             left_ms -= config.add_retry_pause_ms
             asked = self._transactions.ask(question)
-            guarded = self._guard(question)
+            guarded = self.guard(question.producer.producer_id, question.partitions)
         refusals = dict(self._refusals(answer, question.partitions, support))
         for at in ended:
             if not _is_open(self._entry(at, question.producer.producer_id), question.producer):
@@ -180,6 +191,10 @@ class _Guarded(NamedTuple):
     partition: TopicPartition
     guards: ProducerGuards
     guard: VerificationGuard
+
+    def end(self, producer_id: int) -> bool:
+        """Whether no marker came between; to be called once."""
+        return self.guards.end_question(producer_id, self.guard)
 
 
 def _is_open(entry: ProducerEntry | None, producer: ProducerIdAndEpoch) -> bool:
@@ -217,23 +232,46 @@ class ProduceAdmission:
 
     def admit(self, request: ProduceRequest, version: int) -> Refusals | Awaitable[Refusals] | ErrorCode:
         """The partitions that may not be written, or an error for all."""
-        assert request.transactional_id is not None
-        producers: set[ProducerIdAndEpoch] = set()
-        partitions: list[TopicPartition] = []
+        named = _Transactional()
+        self._note(named, request, version)
+        return self._admit(named, request, version)
+
+    def admit_in_pieces(
+        self, request: ProduceRequest, version: int
+    ) -> Pieces["AdmittedInPieces | ErrorCode"]:
+        """The same for a request whose batches are written one by one later."""
+        named = _Transactional()
+        for some in parts_of(request):
+            self._note(named, some, version)
+            yield None
+        admitted = self._admit(named, request, version)
+        if isinstance(admitted, ErrorCode):
+            return admitted
+        producer = max(named.producers) if self._writes.asks(_support(version)) and named.producers else None
+        return AdmittedInPieces(self._writes, admitted, producer, named.partitions)
+
+    def _note(self, named: "_Transactional", request: ProduceRequest, version: int) -> None:
         for topic in request.topic_data:
             for data in topic.partition_data:
                 records = data.records
                 if not isinstance(records, memoryview) or len(records) < HEADER_BYTES:
                     continue
                 if is_transactional(records):
-                    producers.add(ProducerIdAndEpoch(*_PRODUCER.unpack_from(records, PRODUCER_ID_AT)))
+                    producer = ProducerIdAndEpoch(*_PRODUCER.unpack_from(records, PRODUCER_ID_AT))
+                    named.producers.add(producer)
                     if (at := self._partition_of(topic, data.index, version)) is not None:
-                        partitions.append(at)
-        if not producers:
+                        named.partitions.append(at)
+
+    def _admit(
+        self, named: "_Transactional", request: ProduceRequest, version: int
+    ) -> Refusals | Awaitable[Refusals] | ErrorCode:
+        assert request.transactional_id is not None
+        if not named.producers:
             return _NONE_REFUSED
-        if len({each.producer_id for each in producers}) > 1:
+        if len({each.producer_id for each in named.producers}) > 1:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        return self._writes.admit(request.transactional_id, max(producers), partitions, _support(version))
+        producer, support = max(named.producers), _support(version)
+        return self._writes.admit(request.transactional_id, producer, named.partitions, support)
 
     def _partition_of(self, topic: TopicProduceData, index: int, version: int) -> TopicPartition | None:
         """None for a partition that is not here, which is refused for that."""
@@ -242,6 +280,69 @@ class ProduceAdmission:
         else:
             found = self._replicas.find_by_id(topic.topic_id, index)
         return found.topic_partition if isinstance(found, Partition) else None
+
+
+class _Transactional:
+    """What a request names with transactional batches."""
+
+    __slots__ = ("partitions", "producers")
+
+    def __init__(self) -> None:
+        self.producers: set[ProducerIdAndEpoch] = set()
+        self.partitions: list[TopicPartition] = []
+
+
+class AdmittedInPieces:
+    """Of batches that are not written in the step in which the answer is there: each is guarded from then on
+    until it is written, as the transaction may end in between. To be let go of in the end."""
+
+    __slots__ = ("_admitted", "_guarded", "_partitions", "_producer", "_refusals", "_writes")
+
+    def __init__(
+        self,
+        writes: TransactionAdmission,
+        admitted: Refusals | Awaitable[Refusals],
+        producer: ProducerIdAndEpoch | None,
+        partitions: Sequence[TopicPartition],
+    ) -> None:
+        """To be made in the step in which `admitted` was. No `producer`: nothing is asked of anybody."""
+        self._writes = writes
+        self._producer = producer
+        self._partitions = partitions
+        self._guarded: dict[TopicPartition, _Guarded] = {}
+        self._refusals: Refusals = _NONE_REFUSED
+        self._admitted: Awaitable[Refusals] | None = None
+        if isinstance(admitted, Mapping):
+            self._take(admitted)
+        else:
+            self._admitted = admitted
+
+    def when_answered(self) -> Awaitable[None] | None:
+        """To be waited for before anything else is asked; None where the answer is there."""
+        return None if self._admitted is None else self._answered(self._admitted)
+
+    def refusal_of(self, partition: TopicPartition) -> ErrorCode | None:
+        """To be asked once for each, in the step in which it is written."""
+        if (refusal := self._refusals.get(partition)) is not None:
+            return refusal
+        guarded = self._guarded.pop(partition, None)
+        if guarded is None or self._producer is None:
+            return None
+        return None if self._writes.is_let_in(guarded, self._producer) else _ASK_AGAIN
+
+    def let_go(self) -> None:
+        """Of what was not written. Can be called again."""
+        while self._guarded and self._producer is not None:
+            self._guarded.popitem()[1].end(self._producer.producer_id)
+
+    async def _answered(self, admitted: Awaitable[Refusals]) -> None:
+        self._take(await admitted)
+
+    def _take(self, refusals: Refusals) -> None:
+        self._refusals = refusals
+        if self._producer is not None:
+            guarded = self._writes.guard(self._producer.producer_id, dict.fromkeys(self._partitions))
+            self._guarded = {each.partition: each for each in guarded}
 
 
 def begins_late(partition: Partition, records: memoryview, version: int) -> bool:
