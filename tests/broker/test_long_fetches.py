@@ -268,3 +268,17 @@ def test_others_are_answered_while_many_are_worked_on(
         return answered
 
     eventually(lambda: answered_meanwhile() >= 3)
+
+
+def test_many_without_a_reply_are_written_also_when_their_client_has_gone(
+    broker: Broker, client: RawClient, topic: str
+) -> None:
+    """It takes what it has sent for written, as it is when there are few."""
+    with RawClient(broker) as leaving:
+        leaving.send(ApiKey.PRODUCE, 9, produce_of(topic, range(PARTITIONS), acks=0))
+
+    def ends() -> set[int]:
+        fetched = client.ask(ApiKey.FETCH, 12, fetch_of(topic, range(PARTITIONS)))
+        return {high_watermark for _, high_watermark, _ in told(fetched).values()}
+
+    eventually(lambda: ends() == {1}, "not all was written", timeout_s=10)

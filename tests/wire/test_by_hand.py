@@ -14,7 +14,7 @@ from riverlog.model.disk import FileSlice
 from riverlog.wire.apis import APIS, TOPIC_ID_VERSION_MIN, ApiKey
 from riverlog.wire.by_hand.fetch_request import SingleFetch, decode_fetch
 from riverlog.wire.by_hand.fetch_response import encode_single_fetch
-from riverlog.wire.by_hand.produce_request import SingleBatch, decode_produce
+from riverlog.wire.by_hand.produce_request import SingleBatch, decode_produce, wants_no_reply
 from riverlog.wire.by_hand.produce_response import encode_single_produce
 from riverlog.wire.codec import MalformedMessage, decode, encode
 from riverlog.wire.framing import encode_response
@@ -208,6 +208,17 @@ def test_a_batch_in_a_transaction_is_left_to_the_tables(version: int) -> None:
     request = single_request(ProduceRequest, version, Random(6))
     request.transactional_id = "t"
     assert decode_produce(memoryview(encode(request, version)), version) == request
+
+
+@pytest.mark.parametrize("version", range(3, APIS[ApiKey.PRODUCE].max_version + 1))
+def test_it_is_seen_at_sight_whether_a_produce_request_wants_a_reply(version: int) -> None:
+    for transactional_id in (None, "", "t", "t" * 126, "t" * 127, "t" * 20_000):
+        for acks in (-1, 0, 1):
+            body = encode(ProduceRequest(transactional_id=transactional_id, acks=acks), version)
+            data = memoryview(b"head" + bytes(body))
+            assert wants_no_reply(data, version, 4) is (acks == 0)
+    for damaged in (b"", b"\xff", b"\xff\xff", b"\x7f\xff\0\0", b"\x80\x80\x80\x80\x80\x80\0\0"):
+        assert not wants_no_reply(memoryview(damaged), version, 0)
 
 
 @pytest.mark.parametrize("version", versions_of(ProduceRequest))

@@ -30,7 +30,7 @@ from riverlog.model.errors import ErrorCode
 from riverlog.model.metrics import Metrics
 from riverlog.model.named_tuples import maker_of
 from riverlog.wire.apis import ApiKey
-from riverlog.wire.by_hand.produce_request import SingleBatch
+from riverlog.wire.by_hand.produce_request import SingleBatch, wants_no_reply
 from riverlog.wire.by_hand.produce_template import VERSION_MIN as TEMPLATE_VERSION_MIN
 from riverlog.wire.codec import LongMessageError, MalformedMessage
 from riverlog.wire.dissolving import dissolve
@@ -177,6 +177,9 @@ class Dispatcher:
         answering = asyncio.get_running_loop().create_task(self._answer_long(route, copy, start, context))
         self._long_bytes += size
         answering.add_done_callback(lambda _: self._forget_long(size))
+        if route is self._produce and wants_no_reply(frame, context.version, start):
+            # Its client may go as soon as it is sent, and takes it for written.
+            return Later(asyncio.shield(answering), may_be_overtaken=False)
         return Later(answering, may_be_overtaken=False)
 
     def _forget_long(self, size: int) -> None:

@@ -36,6 +36,8 @@ _named: Final = _NAMED.unpack_from
 _named_row: Final = _NAMED_ROW.unpack_from
 _by_id: Final = _BY_ID.unpack_from
 _tags: Final = struct.Struct(">HB").unpack_from
+_short: Final = struct.Struct(">h").unpack_from
+_SHORT_LENGTH_BYTES: Final = 2
 _SHORT_BYTES: Final = 6 * AT_ONCE_MAX  # More partitions than are read at once do not fit into fewer bytes.
 
 
@@ -76,6 +78,21 @@ def decode_produce(data: memoryview, version: int, start: int = 0) -> SingleBatc
         return single
     read = decode if len(data) - start < _SHORT_BYTES else decode_if_short
     return read(ProduceRequest, version, data, start)[0]
+
+
+def wants_no_reply(data: memoryview, version: int, start: int) -> bool:
+    """Whether the request whose body begins at `start` is one with acks=0; False, too, if it is malformed."""
+    pos = start
+    try:
+        if version < FLEXIBLE_VERSION_MIN:
+            (length,) = _short(data, pos)
+            pos += _SHORT_LENGTH_BYTES + max(length, 0)
+        else:
+            length, pos = read_long_varint(data, pos)
+            pos += max(length - 1, 0)
+        return bool(_short(data, pos) == (0,))
+    except (IndexError, struct.error, MalformedMessage):
+        return False
 
 
 def _read_classic(data: memoryview, pos: int, size: int) -> SingleBatch | None:
