@@ -24,7 +24,7 @@ from riverlog.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from riverlog.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.broker.raw_client import RawClient, one_record, produce_request
+from tests.broker.raw_client import RawClient, fetches_waiting, one_record, produce_request
 from tests.broker.transaction_client import TransactionClient
 from tests.waiting import eventually
 
@@ -116,8 +116,12 @@ def test_nothing_is_kept_of_partitions_that_were_written_and_closed_and_deleted(
         return len(node._idle_logs._replicas._idle._waiting)
 
     write(client, *range(PARTITIONS))
-    look(broker, times=2)
-    assert len(opened(broker)) == 1
+    with RawClient(broker) as leaving:
+        leaving.send_long_poll(TOPIC, offset=1)
+        look(broker, times=2)
+        assert len(opened(broker)) == 1
+        assert broker.call(kept) == 1
+    eventually(lambda: fetches_waiting(broker) == 0)
     client.delete_topic(TOPIC)
     assert broker.call(kept) == 0
 

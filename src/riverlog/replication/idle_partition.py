@@ -56,6 +56,11 @@ class IdleReaders:
         if (readers := self._waiting.get(topic_partition)) is not None:
             readers.disturb()
 
+    def drop(self, topic_partition: TopicPartition) -> None:
+        """The partition has gone for good: look again, and one of its name has readers of its own."""
+        if (readers := self.take(topic_partition)) is not None:
+            readers.disturb()
+
     def disturb_all(self) -> None:
         for readers in list(self._waiting.values()):
             readers.disturb()

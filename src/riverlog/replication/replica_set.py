@@ -353,7 +353,7 @@ class ReplicaSet:
         self._failed.discard(TopicPartition(topic, index))
         self._roles.forget(TopicPartition(topic, index))
         self._logs.delete_log(TopicPartition(topic, index))
-        self._idle.disturb(TopicPartition(topic, index))
+        self._idle.drop(TopicPartition(topic, index))
         self._resting.wake(TopicPartition(topic, index))
 
     def _update_configs(self, delta: ImageDelta) -> None:
