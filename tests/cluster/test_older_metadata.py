@@ -80,6 +80,14 @@ async def until_committed(cluster: NodeCluster, count: int) -> None:
     raise AssertionError(f"{await committed(await leader_of(cluster))} and not {count} records are committed")
 
 
+async def producer_id(broker: ClusterNode) -> int:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
+    reply = await broker.ask(request, InitProducerIdResponse)
+    assert reply.error_code == ErrorCode.NONE
+    found: int = reply.producer_id
+    return found
+
+
 async def make_topic(cluster: NodeCluster, *replicas: int) -> None:
     wanted = NewTopic("t", assignments=[(0, [NodeId(each) for each in replicas])])
     await cluster.controller.node.controller.create_topics([wanted])
@@ -131,12 +139,7 @@ def test_nothing_is_lost_whoever_is_started_first(moves: int, order: tuple[int, 
     async def scenario(cluster: NodeCluster) -> None:
         backup = await with_a_past(cluster, moves)
         epoch = present(cluster).leader_epoch
-        given = []
-        for _ in range(2):
-            reply = await cluster[2].ask(
-                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), InitProducerIdResponse
-            )
-            given.append(reply.producer_id)
+        given = max([await producer_id(cluster[2]) for _ in range(2)])
         await restore(cluster, backup)
         for number in order:
             await cluster[number].start()
@@ -147,10 +150,7 @@ def test_nothing_is_lost_whoever_is_started_first(moves: int, order: tuple[int, 
         assert present(cluster).log_epoch is None
         await cluster.until(lambda: all(older(broker) == 0 for broker in cluster.alive))
         for broker in cluster.alive:
-            asked = await broker.ask(
-                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), InitProducerIdResponse
-            )
-            assert asked.producer_id > given[-1], "an id is given twice"
+            assert await producer_id(broker) > given, "an id is given twice"
         await write(cluster, 1)
         await until_committed(cluster, 5)
 
@@ -167,12 +167,14 @@ def test_a_sole_replica_leads_on_above_the_epochs_of_its_log() -> None:
         backup = cluster.ensemble.snapshot()
         await move(cluster, 4)
         await write(cluster, 2)
-        epoch = present(cluster).leader_epoch
+        epoch, given = present(cluster).leader_epoch, await producer_id(cluster[1])
         await restore(cluster, backup)
         for broker in cluster.brokers.values():
             await broker.start()
         await cluster.until(lambda: not isinstance(cluster[2].replicas.find("t", 0), ErrorCode))
         await cluster.until_all_see(lambda image: is_led_by_other_than(image, 0, epoch))
+        for broker in cluster.alive:
+            assert await producer_id(broker) > given, "an id is given twice"
         await until_committed(cluster, 2)
         await write(cluster, 1)
         await until_committed(cluster, 3)

@@ -138,6 +138,19 @@ def test_ids_begin_above_all_where_the_store_does_not_know_what_was_given(is_tak
     asyncio.run(scenario())
 
 
+def test_who_knows_that_all_ids_are_higher_has_the_store_know_it() -> None:
+    async def scenario() -> None:
+        ensemble = SimulatedEnsemble()
+        ids, other = ProducerIds(ensemble.connect(), NodeId(1)), ProducerIds(ensemble.connect(), NodeId(2))
+        ids.begin_above_all(5)
+        await loop_turns()
+        assert await other.next_producer_id() == 5 * PRODUCER_IDS_PER_MS + BLOCK_SIZE
+        await ids.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
 def test_no_block_is_taken_from_a_store_that_shows_an_older_state_under_higher_numbers() -> None:
     async def main() -> None:
         ensemble = SimulatedEnsemble()

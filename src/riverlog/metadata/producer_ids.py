@@ -68,9 +68,11 @@ class ProducerIds:
         return ProducerId(found)
 
     def begin_above_all(self, now_ms: int) -> None:
-        """What the store says was given out is not all that was."""
+        """What the store says was given out is not all that was. It is told so at once, by a block that is
+        taken, for those who do not know it."""
         self._least = now_ms * PRODUCER_IDS_PER_MS
         self._present, self._ahead = range(0), None
+        self._take_ahead()
 
     async def close(self) -> None:
         self._watching.stop()

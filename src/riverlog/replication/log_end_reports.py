@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from riverlog.metadata.delta import ImageDelta
-from riverlog.metadata.image import PartitionImage, TopicImage
+from riverlog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from riverlog.model.ids import TopicId, TopicPartition
 from riverlog.model.log_end import NEVER_LED, NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.model.metrics import Metrics
@@ -32,7 +32,7 @@ class LogEndReports:
         on_older: Callable[[], None] = lambda: None,
     ) -> None:
         """`tell` is given all there are, whenever they change. `on_older` is called once, when it is known
-        that the metadata is older than the logs."""
+        that the metadata is older than the logs, be it by what another broker tells of its own."""
         self._replicas = replicas
         self._on_older = on_older
         self._is_older = False
@@ -48,6 +48,7 @@ class LogEndReports:
         """Also looks at what is known already."""
         for topic in self._replicas.image.topics.values():
             self._note_all(topic)
+        self._note_told(self._replicas.image)
         self._replicas.ahead.on_change = self._wake.set
         self._wake.set()
         self._task = asyncio.create_task(self._run(), name="ends of logs ahead of the metadata")
@@ -69,6 +70,8 @@ class LogEndReports:
         for name, changes in delta.partitions.items():
             for index, _, after in changes:
                 self._note(TopicPartition(name, index), after)
+        if delta.old.brokers != delta.new.brokers:
+            self._note_told(delta.new)
         if before or self._asked_for:
             self._wake.set()
 
@@ -87,6 +90,11 @@ class LogEndReports:
             self._asked_for.add(partition)
         else:
             self._asked_for.discard(partition)
+
+    def _note_told(self, image: ClusterImage) -> None:
+        """What all replicas have told at once is settled without a note in its state."""
+        if any(each.log_ends for each in image.brokers.values()):
+            self._note_older()
 
     def _note_older(self) -> None:
         if not self._is_older:
