@@ -9,6 +9,7 @@ from riverlog.controller.decisions.topics import NewTopic
 from riverlog.metadata import layout, payloads
 from riverlog.metadata.producer_ids import BLOCK_SIZE, NoProducerIdError, ProducerIds
 from riverlog.model.ids import PRODUCER_IDS_PER_MS, NodeId
+from riverlog.model.metadata_store import SessionState
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from tests.metadata.cluster_parts import running
 from tests.virtual_time import elapse, run_virtually
@@ -147,6 +148,34 @@ def test_who_knows_that_all_ids_are_higher_has_the_store_know_it() -> None:
         assert await other.next_producer_id() == 5 * PRODUCER_IDS_PER_MS + BLOCK_SIZE
         await ids.close()
         await other.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("at", ["while it is followed", "while a block is taken"])
+def test_no_block_counts_before_the_session_that_came_meanwhile_is_followed(at: str) -> None:
+    """Which may be with an older state again."""
+
+    async def scenario() -> None:
+        store = SimulatedEnsemble().connect()
+        followed: list[bool] = []
+        is_followed = asyncio.Event()
+
+        async def follow() -> None:
+            followed.append(True)
+            is_followed.set()
+            if len(followed) == 1 and at == "while it is followed":
+                ids._on_session(SessionState.CONNECTED)
+
+        ids = ProducerIds(store, NodeId(1), follow=follow)
+        ids._on_session(SessionState.CONNECTED)
+        asked = asyncio.create_task(ids.next_producer_id())
+        if at == "while a block is taken":
+            await is_followed.wait()
+            ids._on_session(SessionState.CONNECTED)
+        await asked
+        assert len(followed) == 2
+        await ids.close()
 
     asyncio.run(scenario())
 

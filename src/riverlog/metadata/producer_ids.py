@@ -113,11 +113,8 @@ class ProducerIds:
         """A block that is ours from then on. Tries again when another broker was quicker."""
         path = layout.PRODUCER_ID_BLOCK
         while True:
-            if self._is_to_sync:
-                await self._store.sync()
-                if self._follow is not None:
-                    await self._follow()
-                self._is_to_sync = False
+            while self._is_to_sync:
+                await self._sync()
             node = await self._store.get(path)
             next_free = 0 if node is None else payloads.decode_producer_ids(path, node.data)[1] + 1
             first = max(next_free, self._least)
@@ -130,6 +127,17 @@ class ProducerIds:
             except (BadVersionError, NodeExistsError, OutcomeUnknownError):
                 await self._store.sync()
                 continue
-            if first >= self._least:
+            if first >= self._least and not self._is_to_sync:
                 self._ahead = range(first, first + BLOCK_SIZE)
                 return
+
+    async def _sync(self) -> None:
+        """A session that comes meanwhile is to be synced anew."""
+        self._is_to_sync = False
+        try:
+            await self._store.sync()
+            if self._follow is not None:
+                await self._follow()
+        except BaseException:
+            self._is_to_sync = True
+            raise
