@@ -196,7 +196,7 @@ class Partition(RoleHolder):
         if (is_short or self._commits_alone(for_all_replicas)) and not self.tenure.is_sure():
             # Also where there are too few: whoever is told only that would ask here again, and for ever.
             return AppendRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if is_short:
+        if is_short or self.log.sync.is_cut:
             return AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
         if origin is AppendOrigin.COORDINATOR:
             accepted = validation.trust(data, self._rules)
@@ -256,9 +256,10 @@ class Partition(RoleHolder):
         return offset
 
     def _note_terms(self) -> None:
-        """To be called when the role, the ISR, the config or `_is_unwritable` has changed."""
+        """To be called when the role, the ISR, the config or `_is_unwritable` changed, and after a sync."""
+        is_writable = not (self._is_unwritable or self.log.sync.is_cut)
         self._terms: WriteTerms = write_terms(
-            self._role, self.led.in_sync, self.log.config, is_writable=not self._is_unwritable
+            self._role, self.led.in_sync, self.log.config, is_writable=is_writable
         )
 
     @property
@@ -337,9 +338,11 @@ class Partition(RoleHolder):
         self._waits.count_anew(self.log)
 
     def advance(self) -> None:
-        """Move the high watermark as far as it may go, and wake those who wait for it."""
+        """Move the high watermark as far as it may go, and wake those who wait for it.
+
+        What a leader had cut off as a follower has to be gone for good before it writes in its place."""
         log, config = self.log, self.log.config
-        if config.acks_fsync and log.flushed_offset < log.log_end_offset:
+        if log.sync.is_cut or (config.acks_fsync and log.flushed_offset < log.log_end_offset):
             self._syncing.to_end_of(log)
         end = high_watermark(
             self._role,
@@ -418,6 +421,7 @@ class Partition(RoleHolder):
 
     def _on_synced(self, error: BaseException | None) -> None:
         if error is None:
+            self._note_terms()
             self.advance()
             return
         _logger.error("%s could not be synced: %s", self.topic_partition, error)

@@ -8,17 +8,21 @@ from uuid import UUID
 import pytest
 
 from riverlog.model.config.slices import LogConfig
-from riverlog.model.ids import LeaderEpoch, TopicId
+from riverlog.model.errors import ErrorCode
+from riverlog.model.ids import LeaderEpoch, NodeId, TopicId
 from riverlog.model.metrics import Metrics
 from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.records.batch import patch
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
+from riverlog.replication.append_outcomes import AppendedRecords, AppendRefused
 from riverlog.replication.following.copies import Copies, Outcome
 from riverlog.replication.following.followed import Followed, Position
+from riverlog.replication.leading.in_sync import InSyncReplicas
 from riverlog.replication.partition import Partition
+from riverlog.replication.roles import Leader
 from riverlog.storage.log.log import Log
 from riverlog.wire.messages.fetch import PartitionData
-from tests.coordinator.hosting import Cluster, HeldExecutor, Logs
+from tests.coordinator.hosting import NODE, Cluster, HeldExecutor, Logs
 from tests.replication.replicated import SECOND, TOPIC, TOPIC_ID, image_of, opened, partition_image
 from tests.storage.cleaning.compaction import COMPACT, clean, close_segment
 from tests.storage.logs import ManualClock, open_log, read_all, values
@@ -207,6 +211,43 @@ def test_what_was_truncated_does_not_come_back_after_a_power_cut_behind_what_is_
 
     kept = [] if anew else [(0, b"old-0")]
     assert run_virtually(run) in (kept, [*kept, (7 if anew else 1, b"new")])
+
+
+@pytest.mark.parametrize("others", [(), (SECOND,)])
+@pytest.mark.parametrize("seed", range(30))
+def test_nor_behind_what_is_written_by_who_is_elected_before_that_is_on_disk(
+    seed: int, others: tuple[NodeId, ...]
+) -> None:
+    async def run() -> list[tuple[int, bytes | None]]:
+        logs, executor = Logs(config=replace(LogConfig(), segment_bytes=200)), HeldExecutor()
+        following = Following(logs, executor)
+        for offset in range(4):
+            following.store(batch(offset, b"old-%d" % offset, epoch=3))
+        following.log.sync.flush()
+        partition, new = following.partition, batch(0, b"new")
+        assert following.copies.truncate(following.followed, LeaderEpoch(3), 1) is Outcome.TRUNCATED
+        replicas = (NODE, *others)
+        partition.take_role(Leader(LeaderEpoch(EPOCH + 1)), InSyncReplicas(NODE, replicas, replicas))
+        for for_all_replicas in (False, True):
+            data = memoryview(bytearray(new))
+            refused = partition.append(data, 0, for_all_replicas=for_all_replicas)
+            assert refused == AppendRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
+            assert partition.append_alone(data, 0, for_all_replicas) is None
+        if seed % 2:
+            await executor.release()
+            data = memoryview(bytearray(new))
+            if others:
+                assert isinstance(partition.append(data, 0, for_all_replicas=True), AppendedRecords)
+            else:
+                assert partition.append_alone(data, 0, True) == 1
+        logs.disk.crash(seed)
+        return values(open_log(logs.disk, directory=f"/data/{TOPIC}-0"))
+
+    found = run_virtually(run)
+    if seed % 2:
+        assert found in ([(0, b"old-0")], [(0, b"old-0"), (1, b"new")])
+    else:
+        assert b"new" not in dict(found).values()
 
 
 def test_committed_records_are_kept_unless_an_unclean_election_is_on_record() -> None:
