@@ -193,6 +193,17 @@ def test_a_session_of_many_tells_what_is_new(client: RawClient, topic: str) -> N
     assert stale.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
+@pytest.mark.parametrize("named", [0, PARTITIONS])
+def test_a_session_of_many_that_forgets_all_of_them_ends(client: RawClient, topic: str, named: int) -> None:
+    opened = client.ask(ApiKey.FETCH, 12, fetch_of(topic, range(PARTITIONS), session=(0, INITIAL)))
+    last = fetch_of(topic, range(named), session=(opened.session_id, 1))
+    last.forgotten_topics_data = [ForgottenTopic(topic=topic, partitions=list(range(PARTITIONS)))]
+    answer = client.ask(ApiKey.FETCH, 12, last)
+    assert (answer.session_id, answer.responses) == (0, [])
+    again = client.ask(ApiKey.FETCH, 12, fetch_of(topic, range(1), session=(opened.session_id, 2)))
+    assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_many_partitions_are_written_by_one_request(client: RawClient, topic: str) -> None:
     asked = range(-1, PARTITIONS + 1)
     [answer] = client.ask(ApiKey.PRODUCE, 9, produce_of(topic, asked)).responses

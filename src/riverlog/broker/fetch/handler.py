@@ -230,6 +230,7 @@ class FetchHandler:
                 session.update(some)
             yield None
         if session is not None:
+            self._sessions.end_if_empty(session)
             wanted = list(session.wanted.values())
         yield from dissolve(request)
         self._waiting_count += 1

@@ -33,7 +33,11 @@ T = TypeVar("T")
 
 
 def count_named(request: FetchRequest) -> int:
-    return sum([len(topic.partitions) for topic in request.topics])
+    """To be fetched, or to be let go of."""
+    count = sum([len(topic.partitions) for topic in request.topics])
+    if request.forgotten_topics_data:
+        count += sum([len(topic.partitions) for topic in request.forgotten_topics_data])
+    return count
 
 
 def parts_of(request: FetchRequest) -> Iterator[FetchRequest]:

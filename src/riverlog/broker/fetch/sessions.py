@@ -185,6 +185,11 @@ class FetchSessions:
         if session.wanted:
             self._sessions[session.id] = session
 
+    def end_if_empty(self, session: FetchSession) -> None:
+        """After changes that were put off by `resume`."""
+        if not session.wanted and self._sessions.get(session.id) is session:
+            self.close(session.id)
+
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
