@@ -27,7 +27,8 @@ held.use_slot(int(sys.argv[1]))
 if "fork" in sys.argv:
     reader, writer = os.pipe()
     if os.fork() == 0:
-        assert held_name("run", "query").name != held.name
+        if "idle" not in sys.argv:
+            assert held_name("run", "query").name != held.name
         os.write(writer, b".")
         sys.stdin.readline()
         os._exit(0)
@@ -65,8 +66,10 @@ def test_a_process_that_is_only_stopped_keeps_its_name(names: Path) -> None:
         process.thaw()
 
 
-def test_a_fork_of_the_holder_takes_another_name_and_does_not_keep_the_first(names: Path) -> None:
-    with holder(names, 7, "fork") as (process, told):
+@pytest.mark.parametrize("child", ["busy", "idle"])
+def test_a_fork_of_the_holder_takes_another_name_and_does_not_keep_the_first(names: Path, child: str) -> None:
+    """As a function of the user's forks that has processes of its own, none of which knows of names."""
+    with holder(names, 7, "fork", child) as (process, told):
         # The child lives on.
         process.kill()
         assert held_name("run", "query").name == told.split()[0]
@@ -113,6 +116,68 @@ def test_where_no_file_can_be_written_each_process_has_names_of_its_own(
     assert [first.use_slot(1), first.use_slot(1), first.use_slot(2)] == [0, 1, 0]
     with in_another_process(monkeypatch):
         assert held_name("run", "query").name != first.name
+
+
+def test_where_there_is_no_directory_for_temporary_files_names_are_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none_usable() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none_usable)
+    monkeypatch.setattr(held_names, "names_directory", real_directory)
+    assert held_name("run", "query").use_slot(0) == 0
+
+
+def test_a_host_that_does_not_tell_of_its_start_has_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is there and cannot be read, also by root.
+    monkeypatch.setattr(held_names, "_BOOT_ID", tmp_path)
+    held_names._host.cache_clear()
+    try:
+        first = held_name("run", "query").name
+        with in_another_process(monkeypatch):
+            assert held_name("run", "query").name != first
+    finally:
+        held_names._host.cache_clear()
+
+
+def test_where_files_cannot_be_locked_none_stays_and_none_is_open(
+    names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot_lock(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    held_name("run", "query").release()
+    held_names._held.clear()
+    there = list(names.iterdir())
+    monkeypatch.setattr(fcntl, "flock", cannot_lock)
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    assert held_name("run", "query").use_slot(0) == 0
+    assert held_name("run", "another").use_slot(0) == 0
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+    assert list(names.iterdir()) == there
+
+
+def test_a_copy_of_a_file_is_no_name(names: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a directory that was brought back, or of a container that was made from another one."""
+    first = held_name("run", "query")
+    first.use_slot(1)
+    [path] = names.iterdir()
+    copied = path.read_bytes()
+    path.rename(names.parent / "elsewhere")
+    path.write_bytes(copied)
+    with in_another_process(monkeypatch):
+        assert held_name("run", "query").name != first.name
+
+
+def test_a_note_that_is_cut_off_is_none(names: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = held_name("run", "query")
+    first = held.name
+    monkeypatch.setattr(os, "pwrite", lambda *_: 3)
+    assert held.use_slot(5) == 0
+    assert held.name != first
 
 
 def test_a_directory_that_is_a_link_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -434,6 +434,14 @@ def test_a_repeated_write_with_another_number_of_rows_is_warned_about(
     assert values_of(broker, topic) == {b"a": 1, b"b": 1}
 
 
+def test_named_writes_leave_no_files_of_names(broker: Broker, topic: str, names: Path) -> None:
+    """They have one epoch, and with it nothing to hand on; a paced replay makes one each second."""
+    for number in range(3):
+        named_write(broker, f"{topic}-{number}", f"run{number}", rows([b"a"]), topic)
+    assert list(names.iterdir()) == []
+    assert values_of(broker, topic) == {b"a": 3}
+
+
 def test_a_topic_that_the_broker_creates_by_itself_is_created_by_the_first_row(broker: Broker) -> None:
     for number in range(10):
         name = f"made-by-the-sink-{number}"

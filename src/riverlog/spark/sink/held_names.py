@@ -9,7 +9,7 @@ that the next holder knows what the one before may have left open.
 
 A name is never held twice, and to lose its file does no harm: then another name is made. So files may be
 deleted by anybody at any time, and where none can be written each process has names of its own. A host is
-known by its own name and its present start, so that a copy of the directory is of no use anywhere else.
+known by its own name and its present start, and a file says which one it is, so that copies are of no use.
 """
 
 import fcntl
@@ -20,6 +20,7 @@ import socket
 import tempfile
 import time
 from array import array
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,8 @@ _HELD_MAX: Final = 64
 _UNUSED_S_MAX: Final = 24 * 3600.0
 _SLOTS_MAX: Final = 4096
 _SLOT_BYTES: Final = 8
+_MARK_BYTES: Final = 16
+"""What a file begins with: device and number of the file that it was made as."""
 _SEPARATOR: Final = "\0"
 _UNSEEN: Final = "."
 """What no file begins with that somebody looks for."""
@@ -71,23 +74,20 @@ class HeldName:
         if slot >= _SLOTS_MAX:
             return False
         try:
-            os.pwrite(self._file, array("q", [epoch]).tobytes(), slot * _SLOT_BYTES)
+            note = array("q", [epoch]).tobytes()
+            return os.pwrite(self._file, note, _MARK_BYTES + slot * _SLOT_BYTES) == _SLOT_BYTES
         except OSError:
             return False
-        return True
 
 
 _held: dict[str, HeldName] = {}
 """By purpose, the longest unused first."""
-_holder = 0
-"""The process that holds them."""
 
 
-def held_name(*purpose: str) -> HeldName:
+def held_name(*purpose: str, is_handed_on: bool = True) -> HeldName:
     """The name that this process has for the purpose; others have other ones."""
     key = _SEPARATOR.join(purpose)
-    _leave_to_parent()
-    held = _held.pop(key, None) or _taken(key)
+    held = _held.pop(key, None) or (_taken(key) if is_handed_on else HeldName(_new_name()))
     _held[key] = held
     while len(_held) > _HELD_MAX:
         _held.pop(next(iter(_held))).release()
@@ -96,18 +96,18 @@ def held_name(*purpose: str) -> HeldName:
 
 def is_held(*purpose: str) -> bool:
     """Whether this process has a name for the purpose already."""
-    _leave_to_parent()
     return _SEPARATOR.join(purpose) in _held
 
 
 def _leave_to_parent() -> None:
-    # Workers are forked. What is closed here stays locked by the parent.
-    global _holder
-    if _holder != os.getpid():
-        for held in _held.values():
-            held.release()
-        _held.clear()
-        _holder = os.getpid()
+    """What is closed here stays locked by the parent, and what is not would stay locked after it."""
+    for held in _held.values():
+        held.release()
+    _held.clear()
+
+
+# Every fork, or one that knows nothing of names would keep them for as long as it lives.
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _taken(key: str) -> HeldName:
@@ -117,27 +117,54 @@ def _taken(key: str) -> HeldName:
     begin = hashlib.sha256(_SEPARATOR.join((_host(), key)).encode()).hexdigest()[:32] + "-"
     try:
         for path in sorted(directory.iterdir()):
-            if path.name.startswith(begin) and (file := _locked(path, os.O_RDWR)) is not None:
-                return HeldName(path.name.removeprefix(begin), _read(file), _file=file)
+            if path.name.startswith(begin) and (held := _handed_on(path, path.name.removeprefix(begin))):
+                return held
         _delete_unused(directory)
         return _made(directory, begin)
     except OSError:
         return HeldName(_new_name())
 
 
+def _handed_on(path: Path, name: str) -> HeldName | None:
+    """None if another process holds it, or it is a copy, whose original may be held."""
+    file = _locked(path, os.O_RDWR)
+    if file is None:
+        return None
+    held = HeldName(name, _file=file)
+    try:
+        content = os.pread(file, _MARK_BYTES + _SLOTS_MAX * _SLOT_BYTES, 0)
+        if not content.startswith(_mark(file)):
+            held.release()
+            return None
+    except OSError:
+        held.release()
+        raise
+    noted = content[_MARK_BYTES:]
+    held.epochs = array("q", noted[: len(noted) // _SLOT_BYTES * _SLOT_BYTES]).tolist()
+    return held
+
+
 def _made(directory: Path, begin: str) -> HeldName:
     """A new one, whose file is locked before others find it: one that was not could be taken first."""
     name = _new_name()
     unseen = directory / f"{_UNSEEN}{name}"
-    file = _locked(unseen, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    if file is None:
-        return HeldName(_new_name())
+    held = HeldName(name)
     try:
-        unseen.rename(directory / f"{begin}{name}")
+        held._file = _locked(unseen, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        if held._file is not None:
+            os.pwrite(held._file, _mark(held._file), 0)
+            unseen.rename(directory / f"{begin}{name}")
     except OSError:
-        os.close(file)
+        held.release()
+        with suppress(OSError):
+            unseen.unlink(missing_ok=True)
         raise
-    return HeldName(name, _file=file)
+    return held
+
+
+def _mark(file: int) -> bytes:
+    found = os.fstat(file)
+    return array("Q", [found.st_dev, found.st_ino]).tobytes()
 
 
 def _locked(path: Path, flags: int) -> int | None:
@@ -146,20 +173,16 @@ def _locked(path: Path, flags: int) -> int | None:
         file = os.open(path, flags, 0o600)
     except FileNotFoundError:
         return None
+    is_ours = False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = os.fstat(file).st_nlink > 0
     except BlockingIOError:
-        os.close(file)
-        return None
-    if os.fstat(file).st_nlink == 0:
-        os.close(file)
-        return None
-    return file
-
-
-def _read(file: int) -> list[int]:
-    content = os.pread(file, _SLOTS_MAX * _SLOT_BYTES, 0)
-    return array("q", content[: len(content) // _SLOT_BYTES * _SLOT_BYTES]).tolist()
+        pass
+    finally:
+        if not is_ours:
+            os.close(file)
+    return file if is_ours else None
 
 
 def _delete_unused(directory: Path) -> None:
@@ -176,8 +199,8 @@ def _delete_unused(directory: Path) -> None:
 
 def names_directory() -> Path | None:
     """This user's own; None where there can be none."""
-    path = Path(tempfile.gettempdir()) / f"riverlog-spark-{os.getuid()}"
     try:
+        path = Path(tempfile.gettempdir()) / f"riverlog-spark-{os.getuid()}"
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
     except OSError:
@@ -187,7 +210,10 @@ def names_directory() -> Path | None:
 
 @cache
 def _host() -> str:
-    boot = _BOOT_ID.read_text() if _BOOT_ID.exists() else ""
+    try:
+        boot = _BOOT_ID.read_text()
+    except OSError:
+        boot = ""  # Other systems than Linux, and containers that hide it.
     return socket.gethostname() + boot
 
 

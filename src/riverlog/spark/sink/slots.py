@@ -21,9 +21,11 @@ def run_prefix(identity: str, run: str) -> str:
     return f"{task_prefix(identity)}{run.replace('-', '')[:_RUN_LETTERS]}-"
 
 
-def take_transactional_id(identity: str, run: str, epoch: int, tag: str | None = None) -> str:
+def take_transactional_id(
+    identity: str, run: str, epoch: int, tag: str | None = None, *, is_only_epoch: bool = False
+) -> str:
     """One that no other process uses, nor another task of this epoch; its end tells the query's options."""
-    held = held_name("run", identity, run)
+    held = held_name("run", identity, run, is_handed_on=not is_only_epoch)
     slot = held.use_slot(epoch)
     end = "" if tag is None else tag_suffix(tag)
     return f"{run_prefix(identity, run)}{held.name}-{slot}{end}"

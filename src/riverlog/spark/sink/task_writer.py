@@ -80,7 +80,10 @@ class _OpenTransaction:
     def writer(self) -> BatchWriter:
         if self._begun is None:
             task = self._task
-            name = take_transactional_id(task.identity, task.run, task.epoch, self._options.tag)
+            is_named = self._options.write_id is not None
+            name = take_transactional_id(
+                task.identity, task.run, task.epoch, self._options.tag, is_only_epoch=is_named
+            )
             dialect = dialect_of(self._cluster)
             producer, _ = begin_with_longest_timeout(
                 self._cluster, name, dialect, self._options.transaction_timeout_ms
