@@ -23,6 +23,7 @@ from riverlog.spark.sink.commit import (
     EpochUndecided,
     NameUsedBefore,
 )
+from riverlog.spark.sink.committed import CommitCount
 from riverlog.spark.sink.decisions import (
     DriverFenced,
     decision_log,
@@ -432,6 +433,21 @@ def test_a_repeated_write_with_another_number_of_rows_is_warned_about(
     named_write(broker, topic, "run3", rows([b"a", b"b", b"c"]), topic)
     assert f"write write-{topic} was done before, with 2 rows; this time it has 3" in caplog.text
     assert values_of(broker, topic) == {b"a": 1, b"b": 1}
+
+
+def test_a_name_that_another_name_begins_with_touches_nothing_of_that_one(broker: Broker, topic: str) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "writeId": f"{topic}/1", "topic": topic}
+    options = sink_options(given, is_stream=False)
+    task = Task(f"write-{topic}/1", "run1", 0, 0, 0, may_be_repeated=True)
+    told = write_exactly_once(options, task, [rows([b"part"])])
+    named_write(broker, topic, "run2", rows([b"whole"]), topic)
+    abort_leftovers(broker.bootstrap_servers, f"write-{topic}")
+    with Cluster(options.client) as cluster:
+        counted = CommitCount([f"write-{topic}"])
+        counted.refresh(cluster)
+        EpochCommit(cluster, told.identity, told.run, 0, [told], is_stream=False).commit()
+    assert counted.open_transactions == 0
+    assert values_of(broker, topic) == {b"part": 1, b"whole": 1}
 
 
 def test_named_writes_leave_no_files_of_names(broker: Broker, topic: str, names: Path) -> None:

@@ -32,7 +32,7 @@ from riverlog.spark.sink.decisions import (
     task_prefix,
 )
 from riverlog.spark.sink.kept_deciders import keep_decider, kept_decider
-from riverlog.spark.sink.slots import run_prefix
+from riverlog.spark.sink.slots import only_of, run_prefix
 from riverlog.spark.sink.tasks import TaskWrote
 
 _log = logging.getLogger(__name__)
@@ -303,10 +303,11 @@ class EpochCommit:
 
     def _abort_open(self, prefix: str, kept: set[str], seen: set[str] | None = None) -> None:
         try:
-            found = (list_open(self.cluster, prefix) if seen is None else seen) - kept
+            listed = list_open(self.cluster, prefix) if seen is None else seen
         except UnsupportedApiError:
             _log.warning("the broker cannot list transactions; those of tasks that were killed time out")
             return
+        found = only_of(self.identity, listed) - kept
         for name in sorted(found):
             fence_and_abort(self.cluster, name)
         if found:

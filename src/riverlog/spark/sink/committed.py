@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from riverlog.client.cluster import Cluster
-from riverlog.client.open_transactions import list_open
-from riverlog.spark.sink.decisions import PREFIX, decision_log
+from riverlog.spark.sink.decisions import decision_log
+from riverlog.spark.sink.slots import open_tasks
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class CommitCount:
     def refresh(self, cluster: Cluster) -> None:
         self.open_transactions = 0
         for identity in self.identities:
-            self.open_transactions += len(list_open(cluster, f"{PREFIX}/{identity}/"))
+            self.open_transactions += len(open_tasks(cluster, identity))
             log = decision_log(cluster, identity)
             decision = None if log is None else log.refresh()
             if decision is not None and decision.epoch > self._counted.get(identity, -1):

@@ -22,9 +22,8 @@ from riverlog.spark.sink.decisions import (
     create_topic,
     decision_log,
     driver_id,
-    task_prefix,
 )
-from riverlog.spark.sink.slots import identity_of, tag_suffix
+from riverlog.spark.sink.slots import identity_of, open_tasks, tag_suffix
 
 _LOOK_AGAIN_S: Final = 0.3
 
@@ -49,7 +48,7 @@ def abort_leftovers(bootstrap: str, query_id: str) -> Leftovers:
     identity = _identity(query_id)
     with Cluster(client) as cluster:
         driver = driver_id(identity)
-        if driver not in describe(cluster, [driver]) and not list_open(cluster, task_prefix(identity)):
+        if driver not in describe(cluster, [driver]) and not open_tasks(cluster, identity):
             raise UnknownQuery(
                 f"no query {identity} has written here, or not within the last days; "
                 "`riverlog txn list` shows what is open"
@@ -94,7 +93,7 @@ def end_leftovers(client: ClientSettings, identity: str) -> Leftovers:
             if view is not None and view.is_open and view.producer == each.producer:
                 end(cluster, each.transactional_id, each.producer, dialect, commit=True)
                 committed.append(each.transactional_id)
-        aborted = sorted(list_open(cluster, task_prefix(identity)) - set(committed))
+        aborted = sorted(open_tasks(cluster, identity) - set(committed))
         for name in aborted:
             fence_and_abort(cluster, name)
         return Leftovers(tuple(committed), tuple(aborted))

@@ -8,8 +8,11 @@ or by the one that holds the name when this one has ended: Spark begins that epo
 ended everything of the one before.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
+from riverlog.client.cluster import Cluster
+from riverlog.client.open_transactions import list_open
 from riverlog.spark.sink.decisions import PREFIX, task_prefix
 from riverlog.spark.sink.held_names import held_name, is_held
 
@@ -38,6 +41,16 @@ def tag_suffix(tag: str) -> str:
 def identity_of(transactional_id: str) -> str:
     """The query, or batch write, that a task's transactional id belongs to."""
     return transactional_id.removeprefix(f"{PREFIX}/").rpartition("/")[0]
+
+
+def only_of(identity: str, transactional_ids: Iterable[str]) -> set[str]:
+    """Not those of writes whose name begins with this one and a slash."""
+    return {each for each in transactional_ids if identity_of(each) == identity}
+
+
+def open_tasks(cluster: Cluster, identity: str) -> set[str]:
+    """The transactional ids that tasks of the query, or write, have transactions open under."""
+    return only_of(identity, list_open(cluster, task_prefix(identity)))
 
 
 def is_first_epoch(identity: str, run: str, epoch: int) -> bool:
