@@ -5,13 +5,16 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from riverlog.spark import ProgressListener
 from riverlog.testing import Broker
 from tests.spark.listened_query import run_listened
-from tests.spark.sink_parts import values_of
+from tests.spark.sink_parts import options_for, run_commit, run_task, values_of
 from tests.spark.topics import Sent, send
 
 ROWS, ROWS_A_BATCH = 10, 6
@@ -61,6 +64,25 @@ def test_in_classic_spark_it_tells_lag_rows_and_transactions(
     assert any(each.startswith("query listened: batch 1") and "lag 0 (" in each for each in told), told
     assert told[-1] == "query listened ended"
     assert sum(values_of(broker, "listened-out").values()) == ROWS
+
+
+def test_transactions_of_a_foreach_batch_writer_count_by_its_name(broker: Broker, names: Path) -> None:
+    broker.create_topic("by-writers", partitions=2)
+    options = options_for(broker, "by-writers")
+    told = [run_task(options, [b"a"], query="q:totals", partition=part) for part in range(2)]
+    run_commit(options, told)
+    run_task(options, [b"open"], query="q:others", partition=2)
+    report = {"id": "q", "name": "both", "batchId": 0, "durationMs": {"addBatch": 1}, "sources": []}
+    event: Any = SimpleNamespace(progress=SimpleNamespace(json=json.dumps(report)))
+    counts = {}
+    for writers in ([], ["totals"], ["totals", "others"]):
+        brokers = {"kafka.bootstrap.servers": broker.bootstrap_servers}
+        listener = ProgressListener(brokers=brokers, writers=writers)
+        listener.onQueryProgress(event)
+        [figures] = listener.figures()
+        counts[tuple(writers)] = figures.transactions, figures.open_transactions
+        listener.close()
+    assert counts == {(): (0, 0), ("totals",): (2, 0), ("totals", "others"): (2, 1)}
 
 
 def test_over_spark_connect_it_tells_the_same(spark_connect: str, broker: Broker, tmp_path: Path) -> None:

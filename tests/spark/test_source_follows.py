@@ -38,14 +38,16 @@ def test_a_second_query_sees_what_has_come_since_the_first(spark: SparkSession, 
     put(broker, "grows", numbered(0, 50))
     frame = batch(spark, broker, subscribe="grows")
     cut = batch(spark, broker, subscribe="grows", minPartitions=5)
+    # Up to a time that is to come, from one that everything is later than.
+    timed = batch(spark, broker, subscribe="grows", startingTimestamp=1, endingTimestamp=1 << 52)
     frame.createOrReplaceTempView("grows")
-    assert (frame.count(), cut.count(), spark.table("grows").count()) == (50, 50, 50)
+    assert (frame.count(), cut.count(), timed.count(), spark.table("grows").count()) == (50, 50, 50, 50)
     put(broker, "grows", numbered(50, 57))
     put(broker, "grows", numbered(57, 60), partition=1)
     add_partitions(broker, "grows", 4)
     put(broker, "grows", numbered(60, 61), partition=2)
     put(broker, "grows", numbered(61, 62), partition=3)
-    assert values(frame) == values(cut) == numbered(0, 62)
+    assert values(frame) == values(cut) == values(timed) == numbered(0, 62)
     assert spark.sql("select count(*) as rows from grows").first() == (62,)
 
 

@@ -44,11 +44,13 @@ def watching() -> Iterator[Watcher]:
 
 
 class LogLines:
-    """A line for each flow when it has done something, at most every ten seconds, and one at the end."""
+    """A line for each flow that has done something or whose lag is another, at most every ten seconds, and
+    one at the end."""
 
     def __init__(self) -> None:
         self._due = 0.0
-        self._told: dict[str, int] = {}
+        self._told: dict[str, tuple[int, int | None]] = {}
+        """Of each flow, its batches and its lag."""
         self._flows: Sequence[FlowProgress] = ()
 
     def say(self, text: str) -> None:
@@ -61,9 +63,9 @@ class LogLines:
 
     def tell(self) -> bool:
         """Whether there was anything new."""
-        news = [each for each in self._flows if each.batches != self._told.get(each.flow, 0)]
+        news = [each for each in self._flows if _state(each) != self._told.get(each.flow, (0, None))]
         for each in news:
-            self._told[each.flow] = each.batches
+            self._told[each.flow] = _state(each)
             _stamped(line(each))
         return bool(news)
 
@@ -77,6 +79,10 @@ class LiveTable:
 
     def show(self, flows: "Sequence[FlowProgress]") -> None:
         self._live.update(table(flows))
+
+
+def _state(each: "FlowProgress") -> tuple[int, int | None]:
+    return each.batches, each.lag
 
 
 def line(each: "FlowProgress") -> str:
