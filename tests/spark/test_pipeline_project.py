@@ -210,17 +210,57 @@ def test_datasets_of_sql_are_known_by_name_and_by_their_query() -> None:
     CREATE OR REFRESH STREAMING TABLE `a`.b AS SELECT * FROM STREAM c WHERE d = ';--';
     create materialized view if not exists m as select 1;
     CREATE TEMPORARY VIEW v AS SELECT 1 /* ; */ AS one;
-    CREATE STREAMING TABLE formatted USING parquet AS SELECT * FROM STREAM c;
     CREATE STREAMING TABLE two AS SELECT * FROM STREAM c;
-    CREATE FLOW more AS INSERT INTO two BY NAME SELECT * FROM STREAM e
     """
-    assert datasets_in(text) == [
+    elsewhere = "CREATE FLOW more AS INSERT INTO Two BY NAME SELECT * FROM STREAM e"
+    assert datasets_in([text, elsewhere]) == [
         SqlDataset("a.b", False, "SELECT * FROM STREAM c WHERE d = ';--'"),
         SqlDataset("m", False),
         SqlDataset("v", True, "SELECT 1 /* ; */ AS one"),
-        SqlDataset("formatted", False),
         SqlDataset("two", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("head", "is_plain", "format"),
+    [
+        ("", True, None),
+        (" USING orc", False, "orc"),
+        (" COMMENT 'AS SELECT 1'", False, None),
+        ("(a STRING COMMENT 'x', b INT)", False, None),
+        (" (`as` STRING)\n USING parquet\n PARTITIONED BY (bucket(4, a))", False, "parquet"),
+        (" CLUSTER BY (a) TBLPROPERTIES ('made' = 'by us;', 'x' = '(') -- AS\n", False, None),
+    ],
+)
+def test_the_query_of_a_table_in_sql_is_known_whatever_else_is_said_of_the_table(
+    head: str, is_plain: bool, format: str | None
+) -> None:
+    query = "WITH b AS (SELECT 1 AS one) SELECT * FROM STREAM c JOIN b"
+    [made] = datasets_in([f"CREATE STREAMING TABLE t{head} AS {query}"])
+    assert made == SqlDataset("t", False, query, None, not is_plain, format)
+
+
+def test_the_query_of_the_one_flow_into_a_table_in_sql_is_known() -> None:
+    flow = "CREATE FLOW f COMMENT 'c' AS INSERT INTO d.t BY NAME SELECT a FROM STREAM c"
+    for head in ("t", "t (a STRING) USING orc"):
+        [made] = datasets_in([f"CREATE STREAMING TABLE {head};", flow])
+        made_as = "orc" if "orc" in head else None
+        assert made == SqlDataset("t", False, "SELECT a FROM STREAM c", "f", True, made_as)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAMING TABLE t STORED AS orc AS SELECT a FROM STREAM c",
+        "CREATE STREAMING TABLE t; CREATE FLOW f AS AUTO CDC INTO t FROM STREAM c KEYS (a) SEQUENCE BY b",
+        "CREATE STREAMING TABLE t; CREATE FLOW f AS INSERT INTO t BY NAME SELECT 1;"
+        "CREATE FLOW g AS INSERT INTO t BY NAME SELECT 2",
+        "SET spark.sql.ansi.enabled = false; CREATE STREAMING TABLE t AS SELECT a FROM STREAM c",
+        "USE elsewhere; CREATE STREAMING TABLE t AS SELECT a FROM STREAM c",
+    ],
+)
+def test_what_is_the_engines_has_no_query(text: str) -> None:
+    assert datasets_in([text]) == [SqlDataset("t", False)]
 
 
 def test_what_a_query_in_sql_may_read_is_known_by_the_names_in_it() -> None:

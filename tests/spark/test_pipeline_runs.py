@@ -143,6 +143,19 @@ def broken_view():
 @dp.append_flow(target="fine")
 def innocent():
     return spark.readStream.table("broken_view")
+
+
+dp.create_streaming_table("united")
+
+
+@dp.append_flow(target="united")
+def the_first():
+    return stream("third")
+
+
+@dp.append_flow(target="united")
+def the_second():
+    return stream("third")
 """
 
 
@@ -172,13 +185,14 @@ def test_validate_finds_each_mistake_with_file_line_and_remedy(pipelines: Pipeli
         ("1 / 0", "ZeroDivisionError", ""),
         ("def a_batch", "reads a batch", "readStream"),
         ('select("nothing")', "`nothing` cannot be resolved", "column"),
+        ("def the_second", "flow the_second and flow the_first write to united", "unite"),
     ):
         line = line_of(text)
         there = by_line.get(line) or by_line.get(line - 1) or by_line.get(line + 1)
         assert there is not None, f"nothing at {text!r}: {found}"
         assert message in there["message"]
         assert remedy in (there["remedy"] or "")
-    assert len(found) == 13, found
+    assert len(found) == 14, found
 
 
 def test_run_tells_the_first_mistake_and_runs_nothing(pipelines: Pipelines) -> None:
@@ -223,11 +237,24 @@ dp.create_sink("whispered", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP",
 @dp.append_flow(target="whispered")
 def whisper():
     return spark.readStream.table("marked").select("value")
+
+
+dp.create_sink("counted", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP", "topic": "counted"})
+
+
+@dp.append_flow(target="counted")
+def count():
+    return spark.readStream.table("lengths").select(sf.concat("word", "length").alias("value"))
 """
 IN_SQL = """\
 CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM all_words;
 CREATE TEMPORARY VIEW lower_words AS SELECT lower(word) AS word FROM STREAM all_words;
 CREATE STREAMING TABLE marked AS SELECT concat(word, '!') AS value FROM STREAM lower_words;
+CREATE STREAMING TABLE lengths (word STRING, length INT) USING orc TBLPROPERTIES ('made' = 'in SQL');
+"""
+IN_MORE_SQL = """\
+CREATE FLOW measure AS INSERT INTO lengths BY NAME
+SELECT word, length(word) AS length FROM STREAM all_words
 """
 
 
@@ -236,7 +263,7 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
 ) -> None:
     at = broker.bootstrap_servers
     local = Pipelines(tmp_path, at, "local[2]")
-    for topic in ("words", "shouted", "whispered"):
+    for topic in ("words", "shouted", "whispered", "counted"):
         broker.create_topic(topic)
     produce(at, "words", ["a", "b", "a"])
     directory = local.project(
@@ -246,13 +273,14 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
         '  spark.ui.enabled: "false"',
         '  spark.driver.memory: "1g"',
         f'  spark.sql.warehouse.dir: "{tmp_path / "warehouse"}"',
-        files={"more.sql": IN_SQL},
+        files={"more.sql": IN_SQL, "flow.sql": IN_MORE_SQL},
     )
     with local.start("mixed") as runner:
         wait_for_values(at, "shouted", 3, runner)
         produce(at, "words", ["c"])
         assert sorted(wait_for_values(at, "shouted", 4, runner)) == ["A", "A", "B", "C"]
         assert sorted(wait_for_values(at, "whispered", 4, runner)) == ["a!", "a!", "b!", "c!"]
+        assert sorted(wait_for_values(at, "counted", 4, runner)) == ["a1", "a1", "b1", "c1"]
         metrics = (directory / "storage" / "_riverlog" / "metrics.prom").read_text()
         assert any("riverlog.spark.worker_daemon" in command for command in runner.commands())
         ended = runner.interrupt()
@@ -262,6 +290,7 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
     assert "counts is only triggered, every 60 s: a materialized view is made anew" in ended.stderr
     assert "total is only triggered, every 60 s: it is defined in SQL" in ended.stderr
     assert "marked is only triggered" not in ended.stderr
+    assert "lengths is only triggered" not in ended.stderr
     assert (directory / "storage" / "_riverlog" / "spark.log").exists()
     assert 'riverlog_spark_rows_total{query="whisper"' in metrics
     assert "query shout: batch 0" in (directory / "storage" / "_riverlog" / "progress.log").read_text()
@@ -269,6 +298,8 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
     assert {each["target"] for each in state["flows"]} == {
         "shouted",
         "whispered",
+        "counted",
         "spark_catalog.default.all_words",
         "spark_catalog.default.marked",
+        "spark_catalog.default.lengths",
     }

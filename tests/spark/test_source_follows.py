@@ -39,7 +39,12 @@ def test_a_second_query_sees_what_has_come_since_the_first(spark: SparkSession, 
     frame = batch(spark, broker, subscribe="grows")
     cut = batch(spark, broker, subscribe="grows", minPartitions=5)
     # Up to a time that is to come, from one that everything is later than.
-    timed = batch(spark, broker, subscribe="grows", startingTimestamp=1, endingTimestamp=1 << 52)
+    times = {
+        "startingTimestamp": 1,
+        "startingOffsetsByTimestampStrategy": "latest",
+        "endingTimestamp": 1 << 52,
+    }
+    timed = batch(spark, broker, subscribe="grows", **times)
     frame.createOrReplaceTempView("grows")
     assert (frame.count(), cut.count(), timed.count(), spark.table("grows").count()) == (50, 50, 50, 50)
     put(broker, "grows", numbered(50, 57))

@@ -22,6 +22,7 @@ from pyspark.pipelines.output import Output
 from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
 
 from riverlog.spark.pipelines.checks.findings import Finding, Place
+from riverlog.spark.pipelines.checks.table_checks import tables_of_several_flows
 from riverlog.spark.pipelines.failures import one_line
 from riverlog.spark.pipelines.project import Project
 
@@ -87,6 +88,8 @@ def collect(project: Project, spark: "SparkSession") -> Definitions:
             spark,  # type: ignore[arg-type]
             graph_id,
         )
+    default_format = spark.conf.get("spark.sql.sources.default") or ""
+    found.findings += tables_of_several_flows(found, default_format, project.catalog)
     return found
 
 

@@ -2,9 +2,9 @@
 
 Datasets may be defined in any order and read each other. A dataset becomes readable when the definition that
 makes it has been analysed: a temporary view as a view of this session, a streaming table as a table of the
-catalog. So definitions are tried again and again until none can be added. Views and streaming tables that are
-one query in SQL are tried like those in Python. A materialized view, an Auto CDC flow, other datasets in SQL
-and whatever hangs on them can only be triggered.
+catalog. So definitions are tried again and again until none can be added. Views and streaming tables that one
+query in SQL fills are tried like those in Python, or when Spark's engine has made the table, if more is said.
+A materialized view, an Auto CDC flow, other datasets in SQL and whatever hangs on them can only be triggered.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,17 +65,26 @@ class Resolution:
         self._definitions = definitions
         self._publish = publish
         self._run_sql = run_sql
-        self._sql = [each for file in definitions.sql_files for each in datasets_in(file.text)]
-        targets = {each.target for each in definitions.flows}
-        self._sql_pending = [
-            each for each in self._sql if run_sql and each.query is not None and each.name not in targets
+        self._has_engine_run = run_sql is None
+        self._sql = datasets_in([file.text for file in definitions.sql_files])
+        targets = {_last(each.target) for each in definitions.flows}
+        self._sql_left = [
+            each
+            for each in self._sql
+            if run_sql and each.query is not None and _last(each.name) not in targets
         ]
+        """What may be kept running and is not, or not yet."""
+        self._sql_pending = [each for each in self._sql_left if not each.is_made_by_engine]
         self._pending = list(definitions.flows)
         self._sources: dict[str, tuple[SourceRead, ...]] = {}
         self._errors: dict[str, PySparkException] = {}
         self._graph = Graph(triggered=[*_from_sql(self._sql), *_from_cdc(definitions)])
 
-    def resolve(self) -> Graph:
+    def resolve(self, *, has_engine_run: bool = False) -> Graph:
+        """`has_engine_run`: what was only triggered so far is there."""
+        if has_engine_run:
+            self._has_engine_run = True
+            self._sql_pending = list(self._sql_left)
         while self._resolved_some() or self._leave_sql_to_the_engine():
             pass
         self._graph.pending = list(self._pending)
@@ -100,7 +109,8 @@ class Resolution:
         return had_some
 
     def give_up(self) -> Graph:
-        """What could not be resolved hangs on SQL, or is wrong."""
+        """What could not be resolved hangs on SQL, or is wrong, or hangs on what is."""
+        consequences: list[Finding] = []
         for each in self._pending:
             if self._sql and not isinstance(self._definitions.outputs.get(each.target), TemporaryView):
                 reason = "it reads what is defined in SQL"
@@ -109,8 +119,12 @@ class Resolution:
                 )
             elif not self._sql:
                 error = self._errors.get(each.name)
-                if error is not None and not self._is_consequence(each, error):
-                    self._graph.findings.append(finding_of(error, each.place, f"flow {each.name}"))
+                if error is not None:
+                    finding = finding_of(error, each.place, f"flow {each.name}")
+                    is_consequence = self._is_consequence(each, error)
+                    (consequences if is_consequence else self._graph.findings).append(finding)
+        if self._run_sql is not None and not self._graph.findings:
+            self._graph.findings += consequences
         self._graph.pending = []
         return self._graph
 
@@ -134,7 +148,7 @@ class Resolution:
         reads = reads_of(each.frame)
         waited_for = {other.target for other in self._pending if other is not each}
         waited_for |= {other.name for other in self._sql_pending}
-        if any(read.name in waited_for for read in reads.tables):
+        if any(read.name in waited_for for read in reads.tables) or self._waits_for_engine(reads):
             return False
         try:
             is_streaming = bool(each.frame.isStreaming)
@@ -144,6 +158,16 @@ class Resolution:
             return False
         self._keep(each, output, reads, is_streaming)
         return True
+
+    def _waits_for_engine(self, reads: Reads) -> bool:
+        """A plan that Spark has once failed to analyse fails again when the table is there."""
+        if self._has_engine_run:
+            return False
+        outputs = self._definitions.outputs
+        made = {_last(name) for name, each in outputs.items() if isinstance(each, MaterializedView)}
+        made |= {_last(each.name) for each in self._sql if not each.is_view}
+        kept = {_last(each.target.name) for each in self._graph.streaming}
+        return any(_last(read.name) in made - kept for read in reads.tables)
 
     def _resolved_sql(self, dataset: SqlDataset) -> bool:
         waited_for = [other.target for other in self._pending]
@@ -159,6 +183,7 @@ class Resolution:
             return False  # Spark's engine will say what is wrong with it.
         if dataset.is_view or is_streaming:
             self._keep_sql(dataset, frame)
+            self._sql_left.remove(dataset)
         return True
 
     def _keep_sql(self, dataset: SqlDataset, frame: Any) -> None:
@@ -170,9 +195,9 @@ class Resolution:
             self._sources[name] = sources
             self._publish(TemporaryView(name, None, _IN_SQL), flow)
             return
-        table = StreamingTable(name, None, _IN_SQL, {}, None, None, None, None)
+        table = StreamingTable(name, None, _IN_SQL, {}, None, None, None, dataset.format)
         self._publish(table, flow)
-        self._graph.streaming.append(StreamingFlow(name, table, frame, sources, {}))
+        self._graph.streaming.append(StreamingFlow(dataset.flow or name, table, frame, sources, {}))
         self._graph.triggered = [each for each in self._graph.triggered if each.name != name]
 
     def _keep(self, each: PythonFlow, output: Output, reads: Reads, is_streaming: bool) -> None:
@@ -205,10 +230,14 @@ class Resolution:
         return tuple(found)
 
     def _is_in_sql(self, name: str) -> bool:
-        return any(each.name.rpartition(".")[2] == name.rpartition(".")[2] for each in self._sql)
+        return any(_last(each.name) == _last(name) for each in self._sql)
 
     def _can_refresh(self, name: str) -> bool:
         return not isinstance(self._definitions.outputs.get(name), Sink)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].lower()
 
 
 def _from_sql(datasets: list[SqlDataset]) -> list[TriggeredOnly]:

@@ -117,7 +117,7 @@ def _resolved(
     refresher.names = [each.name for each in graph.triggered if each.can_refresh]
     if refresher.names and not graph.findings:
         refresher.refresh()
-        resolution.resolve()
+        resolution.resolve(has_engine_run=True)
     graph = resolution.give_up()
     refresher.names = [each.name for each in graph.triggered if each.can_refresh]
     if graph.findings:
