@@ -8,7 +8,7 @@ from riverlog.testing.simulation.checks.left_over import check_left_over
 from riverlog.testing.simulation.checks.observer import NodeObserver
 from riverlog.testing.simulation.checks.owners import OwnerCheck
 from riverlog.testing.simulation.checks.sequences import SequenceCheck
-from riverlog.testing.simulation.checks.shards import compare_shards
+from riverlog.testing.simulation.checks.shards import LoadedShardsCheck, compare_shards
 from riverlog.testing.simulation.checks.transactions import TransactionCheck
 from riverlog.testing.simulation.loop import VirtualLoop
 from riverlog.testing.simulation.nodes import SimulatedNode
@@ -29,7 +29,7 @@ def add_node_checks(
     loop: VirtualLoop,
 ) -> None:
     compaction, kept_logs = CompactionCheck(ledger), KeptLogsCheck()
-    observer.on_look += [lambda node, parts: transactions.look(), ImageCheck().look]
+    observer.on_look += [lambda node, parts: transactions.look(), ImageCheck().look, LoadedShardsCheck().look]
     observer.on_recovered.append(kept_logs.compare)
     observer.on_quiet += [compaction.compare, compare_shards]
     observer.on_stopped.append(lambda node, parts: check_left_over(loop, node, parts))
