@@ -159,3 +159,16 @@ def test_one_controller_rules_and_all_partitions_come_back(seed: int) -> None:
                 if node.state is State.DOWN:
                     node.start()
         assert len(cluster.terms) > 1, "no controller was followed by another"
+
+
+def test_a_controller_that_is_deposed_by_hand_is_followed_by_one_of_another_term() -> None:
+    with World(1) as world:
+        cluster = Cluster(world)
+        cluster.start()
+        cluster.run_for(1)
+        [first] = cluster.terms
+        loop = world.loop
+        loop.at(loop.now_s, loop.world, cluster.shared.depose_controller)
+        cluster.run_for(2)
+        assert sorted(cluster.terms) == [first, first + 1]
+        assert len(cluster.controllers) == 1

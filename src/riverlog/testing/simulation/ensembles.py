@@ -12,6 +12,7 @@ from typing import Final
 
 from riverlog.metadata import layout
 from riverlog.metadata.image import ClusterImage
+from riverlog.model.metadata_store import Delete
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulated_tree import Snapshot
 from riverlog.testing.simulation.links import Links
@@ -25,6 +26,8 @@ _SNAPSHOT_S: Final = 0.5
 """How often a snapshot is kept, where one is asked for later."""
 _ANEW: Final = 1 << 32
 """How much higher the transactions of servers that start anew are numbered."""
+_BY_HAND: Final = 0
+"""A session that is no process's."""
 
 
 class _Heard:
@@ -70,6 +73,11 @@ class SharedEnsemble:
         clocks that drift."""
         last_s = max((each.last_s for each in self._heard if each.session is session), default=-math.inf)
         return self._loop.now_s - last_s <= self.session_timeout_s * 1.02 + 2 * _HEARTBEAT_S
+
+    def depose_controller(self) -> None:
+        """Whoever runs it takes the office away by hand, if it can be written."""
+        if self.ensemble.get(layout.CONTROLLER) is not None and not self.ensemble.is_unwritable:
+            self.ensemble.commit([Delete(layout.CONTROLLER)], _BY_HAND)
 
     @property
     def is_older(self) -> bool:

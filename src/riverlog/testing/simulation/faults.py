@@ -252,6 +252,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "cut_nodes": (_cut_nodes, ("for_s", "way")),
     "cut_store": (_cut_store, ("for_s", "way")),
     "expired_session": (store_faults.expired_session, ()),
+    "deposed_controller": (store_faults.deposed_controller, ()),
     "lost_answers": (store_faults.lost_answers, ("count",)),
     "lost_requests": (store_faults.lost_requests, ("count",)),
     "stale_reads": (store_faults.stale_reads, ("for_s",)),
@@ -287,7 +288,10 @@ OF_SEVERAL_DIRECTORIES: Final = ("dead_directory",)
 
 FOR_EVER: Final = ("lost_node",)
 """What is left is to go on without it."""
-OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *OF_AN_ENSEMBLE, *FOR_EVER)
+
+OF_CASES: Final = ("deposed_controller",)
+"""Of a cluster; no profile draws them."""
+OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *OF_AN_ENSEMBLE, *FOR_EVER, *OF_CASES)
 WAYS_TO_LOSE_A_NODE: Final = ("killed", "stopped", "cut", "dead disk")
 WAYS: Final = ("to", "from", "both")
 """Of what is cut."""

@@ -17,6 +17,13 @@ def expired_session(scene: Scene, given: Mapping[str, Any]) -> None:
         loop.at(loop.now_s, loop.world, lambda: shared.ensemble.end(session))
 
 
+def deposed_controller(scene: Scene, given: Mapping[str, Any]) -> None:
+    """Somebody takes the office away by hand, as operators of Kafka do; who had it goes on in its session."""
+    assert scene.ensemble is not None
+    loop = scene.world.loop
+    loop.at(loop.now_s, loop.world, scene.ensemble.depose_controller)
+
+
 def lost_answers(scene: Scene, given: Mapping[str, Any]) -> None:
     """Writes take effect and nobody is told."""
     scene.node.ensemble.lost_answers += given["count"]

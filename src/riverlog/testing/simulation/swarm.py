@@ -25,6 +25,7 @@ from riverlog.testing.simulation.faults import (
     FOR_EVER,
     OF_A_CLUSTER,
     OF_AN_ENSEMBLE,
+    OF_CASES,
     OF_REPLICAS,
     OF_SEVERAL_DIRECTORIES,
 )
@@ -69,7 +70,7 @@ class Summary:
             wanted = [*MUST_HAPPEN_IN_FAILOVERS, *(f"fault {each}" for each in failover_cases.KINDS)]
             return [each for each in dict.fromkeys(wanted) if not self.counts[each]]
         is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
-        left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS)}
+        left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS), *OF_CASES}
         is_core = profile == "core"
         left_out.update(() if is_core else FOR_EVER)
         goes_back = is_cluster and not is_core
