@@ -9,7 +9,8 @@ from riverlog.records.batch import patch, read_header
 from riverlog.records.builder import ControlType, build_batch, build_control_batch
 from riverlog.testing.simulated_disk import SimulatedDisk
 from riverlog.testing.simulation.checks.ledger import CommittedBatch, Ledger, PartitionLedger
-from riverlog.testing.simulation.checks.log_files import LogCursor, base_of
+from riverlog.testing.simulation.checks.log_files import LogCursor, base_of, batches
+from riverlog.testing.simulation.violations import Violation
 
 _DIRECTORY = "/data/t-0"
 
@@ -55,6 +56,16 @@ def test_an_offset_that_no_batch_holds_is_where_the_log_begins() -> None:
     disk = _disk_with_two_batches_of_three()
     assert [base_of(disk, _DIRECTORY, offset) for offset in (0, 2, 3, 5, 6)] == [0, 0, 3, 3, 6]
     assert base_of(SimulatedDisk(), _DIRECTORY, 4) == 4
+
+
+def test_bytes_that_are_no_batch_break_a_promise() -> None:
+    """As a power cut leaves them in a file that nobody has recovered."""
+    disk = _disk_with_two_batches_of_three()
+    file = disk.open(f"{_DIRECTORY}/00000000000000000006.log", create=True)
+    file.pwrite(bytes(100), 0)
+    file.close()
+    with pytest.raises(Violation, match=r"I10.*00000000000000000006\.log holds what is no batch"):
+        list(batches(disk, _DIRECTORY))
 
 
 @pytest.mark.parametrize("ended_by", [ControlType.COMMIT, ControlType.ABORT, None])

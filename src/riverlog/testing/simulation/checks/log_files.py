@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from riverlog.records.batch import BatchHeader, walk
+from riverlog.records.batch import BatchHeader, CorruptBatch, walk
 from riverlog.testing.simulated_disk import SimulatedDisk
+from riverlog.testing.simulation.violations import Violation
 
 _SUFFIX = ".log"
 _BEGINNING_BYTES = 12
@@ -21,11 +22,16 @@ def segment_path(directory: str, base_offset: int) -> str:
 
 
 def batches(disk: SimulatedDisk, directory: str) -> Iterator[tuple[BatchHeader, bytes]]:
-    """All of them, in the order of the files; of a file up to where it can be read."""
+    """All of them, in the order of the files. What a broker has recovered holds nothing else (I10), but for a
+    batch that is cut off."""
     for base_offset in segment_bases(disk, directory):
-        content = disk.peek(segment_path(directory, base_offset))
-        for position, header in walk(content):
-            yield header, bytes(content[position : position + header.size_bytes])
+        path = segment_path(directory, base_offset)
+        content = disk.peek(path)
+        try:
+            for position, header in walk(content):
+                yield header, bytes(content[position : position + header.size_bytes])
+        except CorruptBatch as error:
+            raise Violation("I10", f"{path} holds what is no batch: {error}") from error
 
 
 def base_of(disk: SimulatedDisk, directory: str, offset: int) -> int:
