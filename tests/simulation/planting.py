@@ -1,8 +1,9 @@
 """Bugs that are planted in a copy of the broker, so that the simulator shows that it finds them.
 
 `planted/*.patch` are the bugs, `planted/table.tsv` says of each in which seed of which profile which
-invariant finds it. Beside a bug that few seeds come across there is a case (`planted/*.json`) with
-little but what leads to it, again and again, so that it finds the bug with most seeds.
+invariant finds it, or which of two ("I14/I15") where a bug may break either of them first. Beside a bug that
+few seeds come across there is a case (`planted/*.json`) with little but what leads to it, again and again, so
+that it finds the bug with most seeds.
 """
 
 import os
@@ -21,11 +22,15 @@ class PlantedBug(NamedTuple):
     name: str
     profile: str
     seed: int
-    invariant: str
+    invariants: tuple[str, ...]
 
     @property
     def patch(self) -> Path:
         return _PLANTED / f"{self.name}.patch"
+
+    def is_found(self, said: str) -> bool:
+        """By what `riverlog-sim` says."""
+        return any(f"BROKEN {invariant}: " in said for invariant in self.invariants)
 
     @property
     def case(self) -> Path | None:
@@ -37,7 +42,10 @@ class PlantedBug(NamedTuple):
 def planted_bugs() -> list[PlantedBug]:
     _, *lines = (_PLANTED / "table.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines]
-    return [PlantedBug(name, profile, int(seed), invariant) for name, profile, seed, invariant in rows]
+    return [
+        PlantedBug(name, profile, int(seed), tuple(invariants.split("/")))
+        for name, profile, seed, invariants in rows
+    ]
 
 
 def patches() -> set[str]:
