@@ -152,7 +152,7 @@ class Cleaner:
     def _look_again(self) -> None:
         self._look_again_s = self._clock.monotonic_s() + _LOOK_AGAIN_S
         self._unseen.extend(
-            (each, log) for each in self._directories() for log in each.upkeep.closed_to_clean()
+            (each, log) for each in self._directories() for log in each.logs.closed_to_clean()
         )
 
     def _open_unseen(self) -> None:

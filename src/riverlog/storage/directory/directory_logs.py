@@ -23,20 +23,6 @@ from riverlog.storage.log.log import Log
 
 
 class DirectoryLogs:
-    __slots__ = (
-        "_checkpoints",
-        "_cleaned",
-        "_closed",
-        "_disk",
-        "_here",
-        "_noted",
-        "_opener",
-        "_path",
-        "measure",
-        "on_changed",
-        "opened",
-    )
-
     def __init__(
         self,
         path: str,
@@ -134,10 +120,9 @@ class DirectoryLogs:
         names = list(self._checkpoints.recovery_points)
         return (partition_of(name) for name in names if self.is_closed(name))
 
-    @property
-    def compacted(self) -> Iterator[TopicPartition]:
-        """Those that were compacted ones when they were closed since the start."""
-        return (partition_of(name) for name in self._closed.compacted)
+    def closed_to_clean(self) -> list[TopicPartition]:
+        """The compacted logs that were closed since the start, some day to be looked at again."""
+        return [partition_of(name) for name in self._closed.compacted]
 
     @contextmanager
     def open_for_a_moment(self, partition: TopicPartition) -> Iterator[Log]:

@@ -14,8 +14,6 @@ from riverlog.storage.log.log import Log
 
 
 class Upkeep:
-    __slots__ = ("_config_for", "_logs", "_noted", "on_closed_cut")
-
     def __init__(
         self, logs: DirectoryLogs, noted: OpenedLogs, config_for: Callable[[str], LogConfig]
     ) -> None:
@@ -64,7 +62,3 @@ class Upkeep:
             if not is_kept:
                 logs.close(name, log)
         return log if is_kept else None
-
-    def closed_to_clean(self) -> list[TopicPartition]:
-        """The compacted logs that were closed since the start, some day to be looked at again."""
-        return list(self._logs.compacted)
