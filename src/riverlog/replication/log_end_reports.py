@@ -72,8 +72,8 @@ class LogEndReports:
                 self._note(TopicPartition(name, index), after)
         if delta.old.brokers != delta.new.brokers:
             self._note_told(delta.new)
-        if before or self._asked_for:
-            self._wake.set()
+        if before or self._asked_for or len(self._replicas.ahead):
+            self._wake.set()  # Also for what is ahead: whether it is still is not looked at in a closed log.
 
     @property
     def _concerned(self) -> set[TopicPartition]:
