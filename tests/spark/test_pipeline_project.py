@@ -215,7 +215,7 @@ def test_datasets_of_sql_are_known_by_name_and_by_their_query() -> None:
     elsewhere = "CREATE FLOW more AS INSERT INTO Two BY NAME SELECT * FROM STREAM e"
     assert datasets_in([text, elsewhere]) == [
         SqlDataset("a.b", False, "SELECT * FROM STREAM c WHERE d = ';--'"),
-        SqlDataset("m", False),
+        SqlDataset("m", False, is_materialized=True),
         SqlDataset("v", True, "SELECT 1 /* ; */ AS one"),
         SqlDataset("two", False),
     ]

@@ -202,6 +202,34 @@ def test_run_tells_the_first_mistake_and_runs_nothing(pipelines: Pipelines) -> N
     assert "Traceback" not in refused.stderr
 
 
+SLOW = """\
+from pyspark import pipelines as dp
+
+BROKERS = {"kafka.bootstrap.servers": "BOOTSTRAP"}
+dp.create_sink("copied", "riverlog", {**BROKERS, "topic": "copied"})
+
+
+@dp.append_flow(target="copied")
+def copy():
+    one_by_one = {"subscribe": "many", "startingOffsets": "earliest", "maxOffsetsPerTrigger": "1"}
+    return spark.readStream.format("riverlog").options(**BROKERS, **one_by_one).load().select("value")
+"""
+
+
+def test_an_interrupt_before_all_is_caught_up_is_no_success(pipelines: Pipelines, broker: Broker) -> None:
+    at = broker.bootstrap_servers
+    for topic in ("many", "copied"):
+        broker.create_topic(topic)
+    produce(at, "many", [str(number) for number in range(2000)])
+    pipelines.project("slow", SLOW.replace("BOOTSTRAP", at))
+    with pipelines.start("slow", "--once") as runner:
+        wait_for_values(at, "copied", 1, runner)
+        ended = runner.interrupt()
+    assert ended.code == 130, ended.stderr
+    assert "stopped before everything was caught up" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 MIXED = """\
 from pyspark import pipelines as dp
 from pyspark.sql import functions as sf
@@ -245,6 +273,14 @@ dp.create_sink("counted", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP", "
 @dp.append_flow(target="counted")
 def count():
     return spark.readStream.table("lengths").select(sf.concat("word", "length").alias("value"))
+
+
+dp.create_sink("ranked", "riverlog", {"kafka.bootstrap.servers": "BOOTSTRAP", "topic": "ranked"})
+
+
+@dp.append_flow(target="ranked")
+def rank():
+    return spark.readStream.table("all_words").join(spark.read.table("counts"), "word")
 """
 IN_SQL = """\
 CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n FROM all_words;
@@ -291,6 +327,7 @@ def test_a_local_spark_keeps_tables_and_sinks_going_and_refreshes_what_is_only_t
     assert "total is only triggered, every 60 s: it is defined in SQL" in ended.stderr
     assert "marked is only triggered" not in ended.stderr
     assert "lengths is only triggered" not in ended.stderr
+    assert "ranked is not kept running, use `run --once` for it: it reads counts" in ended.stderr
     assert (directory / "storage" / "_riverlog" / "spark.log").exists()
     assert 'riverlog_spark_rows_total{query="whisper"' in metrics
     assert "query shout: batch 0" in (directory / "storage" / "_riverlog" / "progress.log").read_text()

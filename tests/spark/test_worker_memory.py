@@ -4,10 +4,12 @@ import gc
 from collections.abc import Iterator
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
+from riverlog.spark import worker_memory
 from riverlog.spark.data_source import RiverlogDataSource
 from riverlog.spark.source.arrow_batches import ArrowBatch
 from riverlog.spark.source.batch_reader import BatchReader
@@ -52,3 +54,14 @@ def test_other_processes_collect_garbage_as_before() -> None:
     for _ in range(10):
         set_loaded_aside()
     assert gc.get_freeze_count() == before
+
+
+def test_what_is_set_aside_over_many_tasks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Garbage among it would stay for good, so that is done a few times in the life of a worker."""
+    freezes = []
+    monkeypatch.setattr(worker_memory._Uses, "count", 0)
+    monkeypatch.setattr(worker_memory, "_is_worker", lambda: True)
+    monkeypatch.setattr(gc, "freeze", lambda: freezes.append(worker_memory._Uses.count))
+    for _ in range(5000):
+        set_loaded_aside()
+    assert freezes == [2**power for power in range(1, 11)]

@@ -4,12 +4,14 @@ Datasets may be defined in any order and read each other. A dataset becomes read
 makes it has been analysed: a temporary view as a view of this session, a streaming table as a table of the
 catalog. So definitions are tried again and again until none can be added. Views and streaming tables that one
 query in SQL fills are tried like those in Python, or when Spark's engine has made the table, if more is said.
-A materialized view, an Auto CDC flow, other datasets in SQL and whatever hangs on them can only be triggered.
+A materialized view, an Auto CDC flow and other datasets in SQL can only be triggered. So can what reads a
+materialized view: a query that goes on reads the files that were there when it was planned, and each refresh
+makes others.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.pipelines.flow import Flow
@@ -21,6 +23,7 @@ from riverlog.spark.pipelines.definitions import Definitions, PythonFlow, findin
 from riverlog.spark.pipelines.plans import Reads, SourceRead, reads_of
 from riverlog.spark.pipelines.sql_text import SqlDataset, datasets_in
 
+_MADE_ANEW: Final = "a materialized view is made anew"
 _IN_SQL = SourceCodeLocation(filename="SQL", line_number=1)
 Publish = Callable[[Output, PythonFlow], None]
 """Make the dataset of a flow readable for others."""
@@ -77,6 +80,8 @@ class Resolution:
         self._sql_pending = [each for each in self._sql_left if not each.is_made_by_engine]
         self._pending = list(definitions.flows)
         self._sources: dict[str, tuple[SourceRead, ...]] = {}
+        self._over_materialized = _materialized(definitions, self._sql)
+        """Materialized views, and temporary views that read them; in small letters."""
         self._errors: dict[str, PySparkException] = {}
         self._graph = Graph(triggered=[*_from_sql(self._sql), *_from_cdc(definitions)])
 
@@ -125,6 +130,12 @@ class Resolution:
                     (consequences if is_consequence else self._graph.findings).append(finding)
         if self._run_sql is not None and not self._graph.findings:
             self._graph.findings += consequences
+        kept = {each.target.name for each in self._graph.streaming}
+        self._graph.triggered = [
+            # The engine would run all flows into it, those that are kept running as well.
+            replace(each, can_refresh=False) if each.name in kept else each
+            for each in self._graph.triggered
+        ]
         self._graph.pending = []
         return self._graph
 
@@ -146,6 +157,9 @@ class Resolution:
                 self._graph.findings.append(Finding(each.place, what, remedy))
             return True
         reads = reads_of(each.frame)
+        if view := self._materialized_in(reads):
+            self._leave_to_engine(each, output, view)
+            return True
         waited_for = {other.target for other in self._pending if other is not each}
         waited_for |= {other.name for other in self._sql_pending}
         if any(read.name in waited_for for read in reads.tables) or self._waits_for_engine(reads):
@@ -159,13 +173,25 @@ class Resolution:
         self._keep(each, output, reads, is_streaming)
         return True
 
+    def _materialized_in(self, reads: Reads) -> str | None:
+        if self._run_sql is None:
+            return None
+        return next((read.name for read in reads.tables if _last(read.name) in self._over_materialized), None)
+
+    def _leave_to_engine(self, each: PythonFlow, output: Output, view: str) -> None:
+        if isinstance(output, TemporaryView):
+            self._over_materialized.add(_last(output.name))
+            return
+        reason = f"it reads {view}, which is made anew by each refresh of a materialized view"
+        if isinstance(output, MaterializedView):
+            reason = _MADE_ANEW
+        self._graph.triggered.append(TriggeredOnly(each.target, reason, self._can_refresh(each.target)))
+
     def _waits_for_engine(self, reads: Reads) -> bool:
         """A plan that Spark has once failed to analyse fails again when the table is there."""
         if self._has_engine_run:
             return False
-        outputs = self._definitions.outputs
-        made = {_last(name) for name, each in outputs.items() if isinstance(each, MaterializedView)}
-        made |= {_last(each.name) for each in self._sql if not each.is_view}
+        made = {_last(each.name) for each in self._graph.triggered}
         kept = {_last(each.target.name) for each in self._graph.streaming}
         return any(_last(read.name) in made - kept for read in reads.tables)
 
@@ -176,6 +202,9 @@ class Resolution:
             return False
         assert self._run_sql is not None
         assert dataset.query is not None
+        if any(dataset.reads(name) for name in self._over_materialized):
+            self._over_materialized |= {_last(dataset.name)} if dataset.is_view else set()
+            return True
         try:
             frame = self._run_sql(dataset.query)
             is_streaming = bool(frame.isStreaming)
@@ -207,7 +236,7 @@ class Resolution:
                 self._sources[each.target] = sources
                 self._publish(output, each)
             case MaterializedView():
-                self._graph.triggered.append(TriggeredOnly(output.name, "a materialized view is made anew"))
+                self._graph.triggered.append(TriggeredOnly(output.name, _MADE_ANEW))
                 self._publish(output, each)
             case Sink() | StreamingTable() if is_streaming:
                 if isinstance(output, StreamingTable):
@@ -234,6 +263,12 @@ class Resolution:
 
     def _can_refresh(self, name: str) -> bool:
         return not isinstance(self._definitions.outputs.get(name), Sink)
+
+
+def _materialized(definitions: Definitions, in_sql: list[SqlDataset]) -> set[str]:
+    outputs = definitions.outputs.values()
+    in_python = {_last(each.name) for each in outputs if isinstance(each, MaterializedView)}
+    return in_python | {_last(each.name) for each in in_sql if each.is_materialized}
 
 
 def _last(name: str) -> str:

@@ -9,7 +9,7 @@ and what stands in a file that changes settings or the database for what follows
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _COMMENT_OR_TEXT: Final = re.compile(
@@ -50,6 +50,7 @@ class SqlDataset:
     is_made_by_engine: bool = False
     """A table that has more to it than what the query gives."""
     format: str | None = None
+    is_materialized: bool = False
 
     def reads(self, name: str) -> bool:
         """Whether the query may read the dataset: the name stands in it."""
@@ -77,7 +78,7 @@ def datasets_in(texts: Sequence[str]) -> list[SqlDataset]:
                 dataset = _dataset(head, statement, masked)
                 if writers[_last(dataset.name)]:
                     dataset = _written_by(dataset, [each for each in flows if _is_into(each, dataset)])
-                found.append(dataset if is_plain else SqlDataset(dataset.name, dataset.is_view))
+                found.append(dataset if is_plain else replace(dataset, query=None))
     return found
 
 
@@ -85,7 +86,9 @@ def _dataset(head: re.Match[str], statement: str, masked: str) -> SqlDataset:
     name, kind = _plain(head["name"]), head["kind"].upper()
     is_view = kind.startswith("TEMP")
     rest = _REST.match(_without_parenthesised(masked), head.end())
-    if rest is None or kind.startswith("MATERIALIZED"):
+    if kind.startswith("MATERIALIZED"):
+        return SqlDataset(name, is_view, is_materialized=True)
+    if rest is None:
         return SqlDataset(name, is_view)
     is_made_by_engine = bool(rest["attributes"].strip()) or not rest["as"]
     if is_view and is_made_by_engine:
