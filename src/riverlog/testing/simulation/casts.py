@@ -102,6 +102,9 @@ def _producer_plan(plan: Mapping[str, Any], topic: str, pause_s: float) -> Produ
         is_idempotent=plan["is_idempotent"],
         keys=plan.get("keys", 0),
         codec=Codec(plan.get("codec", 0)),
+        records_max=plan.get("records_max", 5),
+        value_bytes=plan.get("value_bytes", 60),
+        is_even=plan.get("is_even", False),
         pause_s=pause_s,
     )
 

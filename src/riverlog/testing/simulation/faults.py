@@ -108,6 +108,14 @@ def _cut_nodes(scene: Scene, given: Mapping[str, Any]) -> None:
     _cut_off(scene, given, [name for name in scene.world.nodes if name != scene.node.name])
 
 
+def _full_buffers(scene: Scene, given: Mapping[str, Any]) -> None:
+    """What other nodes have for the node stays queued with them, since it takes nothing off their buffers."""
+    links, name = scene.world.links, scene.node.name
+    others = [each for each in scene.world.nodes if each != name]
+    links.fill(others, name)
+    scene.later(given["for_s"], lambda: links.empty(others, name))
+
+
 def _cut_store(scene: Scene, given: Mapping[str, Any]) -> None:
     _cut_off(scene, given, [HOST])
 
@@ -250,6 +258,7 @@ FAULTS: Final[Mapping[str, tuple[Apply, tuple[str, ...]]]] = {
     "unwritable_store": (store_faults.unwritable_store, ("for_s",)),
     "late_watches": (store_faults.late_watches, ("for_s", "delay_s")),
     "cut_nodes": (_cut_nodes, ("for_s", "way")),
+    "full_buffers": (_full_buffers, ("for_s",)),
     "cut_store": (_cut_store, ("for_s", "way")),
     "expired_session": (store_faults.expired_session, ()),
     "deposed_controller": (store_faults.deposed_controller, ()),
@@ -289,8 +298,8 @@ OF_SEVERAL_DIRECTORIES: Final = ("dead_directory",)
 FOR_EVER: Final = ("lost_node",)
 """What is left is to go on without it."""
 
-OF_CASES: Final = ("deposed_controller",)
-"""Of a cluster; no profile draws them."""
+OF_CASES: Final = ("deposed_controller", "full_buffers")
+"""Of a cluster. No profile draws them: a case says when."""
 OF_SEVERAL_NODES: Final = (*OF_A_CLUSTER, *OF_REPLICAS, *OF_AN_ENSEMBLE, *FOR_EVER, *OF_CASES)
 WAYS_TO_LOSE_A_NODE: Final = ("killed", "stopped", "cut", "dead disk")
 WAYS: Final = ("to", "from", "both")

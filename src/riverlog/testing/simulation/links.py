@@ -34,6 +34,7 @@ class Links:
         """Called once when a link may work again."""
         self._cut: Counter[tuple[str, str]] = Counter()
         self._slow: Counter[str] = Counter()
+        self._full: Counter[tuple[str, str]] = Counter()
         self._down: set[str] = set()
 
     def delay_s(self, source: str, target: str, size_bytes: int) -> float:
@@ -52,6 +53,9 @@ class Links:
 
     def is_down(self, host: str) -> bool:
         return host in self._down
+
+    def is_full(self, source: str, target: str) -> bool:
+        return bool(self._full) and self._full[source, target] > 0
 
     def cuts_here(self) -> bool:
         """Whether bytes are to be cut at this place."""
@@ -75,6 +79,18 @@ class Links:
             for target in targets:
                 self._cut[source, target] -= 1
         self._cut = +self._cut  # So that it is empty, and quickly asked, while nothing is cut.
+        self._resume()
+
+    def fill(self, sources: Iterable[str], target: str) -> None:
+        """The target takes nothing more off these, so that nothing more can be sent; what is on its way
+        arrives."""
+        for source in sources:
+            self._full[source, target] += 1
+
+    def empty(self, sources: Iterable[str], target: str) -> None:
+        for source in sources:
+            self._full[source, target] -= 1
+        self._full = +self._full
         self._resume()
 
     def slow_down(self, host: str) -> None:

@@ -52,7 +52,11 @@ class Flow:
 
     @property
     def room(self) -> int:
-        return self._links.quality.buffer_bytes - self.in_flight - self.unread
+        links, source = self._links, self.source
+        if links.is_full(source.host, self.target.host):
+            links.waiting[source.signal] = None
+            return 0
+        return links.quality.buffer_bytes - self.in_flight - self.unread
 
     def put(self, data: bytes) -> None:
         """On the way. Empty data is the end."""

@@ -72,7 +72,7 @@ class Summary:
         is_cluster, is_replicated = profile in CLUSTERS, profile == "replicas"
         left_out = {*(() if is_cluster else OF_A_CLUSTER), *(() if is_replicated else OF_REPLICAS), *OF_CASES}
         is_core = profile == "core"
-        left_out.update(() if is_core else FOR_EVER)
+        left_out.update(OF_CASES, () if is_core else FOR_EVER)
         goes_back = is_cluster and not is_core
         left_out.update(() if goes_back else OF_AN_ENSEMBLE)
         left_out.update(() if profile == "liveness" else OF_SEVERAL_DIRECTORIES)

@@ -53,6 +53,8 @@ class ProducerPlan:
     """How many different keys; 0 for none."""
     records_max: int = 5
     value_bytes: int = 60
+    is_even: bool = False
+    """Values are of exactly so many bytes each."""
     in_flight_max: int = 5
     version: int = 9
     pause_s: float = 0.05
@@ -115,7 +117,7 @@ class Producer(SimulatedClient):
             if key is not None and chance.random() < 0.1:
                 records.append((START_MS, key, None, ()))
             else:
-                records.append((START_MS, key, value + b"x" * chance.randint(0, plan.value_bytes), ()))
+                records.append((START_MS, key, self._filled_up(value), ()))
         producer_id, epoch = self._producer or (-1, -1)
         sequence = self._sequences.get(partition, 0) if self._producer else -1
         data = build_batch(
@@ -129,6 +131,12 @@ class Producer(SimulatedClient):
         if self._producer:
             self._sequences[partition] = sequence + len(records)
         return Sending(partition, data, read_header(data).crc)
+
+    def _filled_up(self, value: bytes) -> bytes:
+        plan = self.plan
+        if plan.is_even:
+            return value.ljust(plan.value_bytes, b"x")
+        return value + b"x" * self._chance.randint(0, plan.value_bytes)
 
     def request(self, sending: Sending, transactional_id: str | None = None) -> ProduceRequest:
         piece = PartitionProduceData(index=sending.partition, records=sending.data)
