@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from riverlog.model.ids import LeaderEpoch
 from riverlog.model.log_end import NO_LOG_ENDS, LogEnd, LogEnds
 from riverlog.node.adapters.metrics import InMemoryMetrics
 from riverlog.replication.log_end_reports import LogEndReports
@@ -75,7 +76,7 @@ def test_what_is_settled_while_its_log_is_closed_is_told_no_more() -> None:
         node.lead_in_epoch(5)
         opened(node.cluster)
         await loop_turns(10)
-        assert node.told == {(TOPIC_ID, 0): LogEnd(7, 1)}
+        assert node.told == {(TOPIC_ID, 0): LogEnd(LeaderEpoch(7), 1)}
         node.close()
         node.lead_in_epoch(8)
         await loop_turns(10)
@@ -89,7 +90,7 @@ def test_what_another_broker_tells_says_once_that_the_metadata_is_older() -> Non
     async def work(node: Reporting) -> None:
         node.lead_in_epoch(7)
         assert node.found_older == 0
-        told = BROKERS[SECOND]._replace(log_ends={(TOPIC_ID, 3): LogEnd(9, 1)})
+        told = BROKERS[SECOND]._replace(log_ends={(TOPIC_ID, 3): LogEnd(LeaderEpoch(9), 1)})
         for epoch in (7, 8):
             image = image_of(partition_image(leader=SECOND, epoch=epoch))
             node.cluster.show(replace(image, brokers={**BROKERS, SECOND: told}))
