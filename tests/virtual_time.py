@@ -5,7 +5,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from riverlog.testing.simulation.loop import VirtualLoop as SimulatedLoop
+from riverlog.testing.simulation.machine.loop import VirtualLoop as SimulatedLoop
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from riverlog.client.peer_connection import UnansweredError
 from riverlog.client.peers import LIMITS, PeerLimits, Peers
 from riverlog.model.ids import NodeId
 from riverlog.model.network import Address, Network
-from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.machine.lives import Life
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.world import World
 from riverlog.wire.apis import ApiKey

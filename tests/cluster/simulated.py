@@ -20,7 +20,7 @@ from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
 from riverlog.storage.log.log import Log
 from riverlog.storage.producers.state import end_marker
-from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.machine.lives import Life
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.world import World
 from riverlog.wire.apis import ApiKey

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from riverlog.model.errors import ErrorCode
-from riverlog.testing.simulation.ensembles import HOST
+from riverlog.testing.simulation.machine.ensembles import HOST
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.world import World
 from tests.cluster.simulated import SESSION_S, ClusterWorld, Transactor, committed_in, markers_of

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from riverlog.testing.simulation.ensembles import HOST
+from riverlog.testing.simulation.machine.ensembles import HOST
 from riverlog.testing.simulation.world import World
 from tests.cluster.simulated import SESSION_S, ClusterWorld, Transactor, committed_in
 

@@ -17,7 +17,7 @@ from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.process import Surroundings
-from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
+from riverlog.testing.simulation.machine.ensembles import HOST, SharedEnsemble
 from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.world import World
 

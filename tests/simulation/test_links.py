@@ -3,7 +3,7 @@
 import pytest
 
 from riverlog.model.network import Address, Socket
-from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.machine.lives import Life
 from riverlog.testing.simulation.world import World
 
 

@@ -5,7 +5,7 @@ import pytest
 from riverlog.testing.simulation.clients.admins import Admin, TopicPlan
 from riverlog.testing.simulation.clients.process import Surroundings
 from riverlog.testing.simulation.clients.producers import Producer, ProducerPlan
-from riverlog.testing.simulation.ensembles import knows_newer
+from riverlog.testing.simulation.machine.ensembles import knows_newer
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.world import World
 

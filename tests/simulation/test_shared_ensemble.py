@@ -4,8 +4,8 @@ from typing import Final
 
 from riverlog.model.metadata_store import SessionLostError, SessionState, WentBackError
 from riverlog.testing.simulated_store import SimulatedStore
-from riverlog.testing.simulation.ensembles import HOST, SharedEnsemble
-from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.machine.ensembles import HOST, SharedEnsemble
+from riverlog.testing.simulation.machine.lives import Life
 from riverlog.testing.simulation.world import World
 
 _TIMEOUT_S: Final = 6.0

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from riverlog.testing.simulation.executors import VirtualThreads
-from riverlog.testing.simulation.lives import Life
+from riverlog.testing.simulation.machine.executors import VirtualThreads
+from riverlog.testing.simulation.machine.lives import Life
 from riverlog.testing.simulation.world import World
 
 

@@ -1,18 +1,18 @@
 """Whole brokers in a simulator: any fault, any order, repeatable from a number.
 
 **What is simulated.** Everything behind the ports of a `Node`, which is the one that `riverlog serve` starts:
-the event loop with its time and its threads (`loop`), the network (`links`, `sockets`, `network`), the disk
-(`riverlog.testing.simulated_disk`), the store (`riverlog.testing.simulated_store`), clocks, chance and ids
-(`clocks`, `nodes`). Clients (`clients`) speak the protocol over the simulated network, each in a process of
-its own. **What is not:** the embedded store's SQLite file (the simulated store takes its place and keeps
-everything), the operating system's sockets and `sendfile`, threads that run at the same time (a piece of
-work in a thread runs whole, between two callbacks), and the time that code takes (none).
+the event loop with its time and its threads, the network and the clocks (`machine`), the disk
+(`riverlog.testing.simulated_disk`), the store (`riverlog.testing.simulated_store`), chance and ids
+(`nodes`). Clients (`clients`) speak the protocol over the simulated network, each in a process of its own.
+**What is not:** the embedded store's SQLite file (the simulated store takes its place and keeps everything),
+the operating system's sockets and `sendfile`, threads that run at the same time (a piece of work in a thread
+runs whole, between two callbacks), and the time that code takes (none).
 
-**Whose a callback is.** A process has lives (`lives.Life`), from a start to an end. The current one is in a
-`ContextVar`; asyncio copies the context into every task, timer and callback, so the loop knows of each handle
-which life it belongs to. Within a life callbacks keep their order, as asyncio promises; whose turn it is,
-when a thread's work is done and when bytes arrive is drawn. kill -9 kills the ports first, then drops the
-life's handles and closes its tasks: what their `finally` blocks do cannot be seen by anybody.
+**Whose a callback is.** A process has lives (`machine.lives.Life`), from a start to an end. The current one
+is in a `ContextVar`; asyncio copies the context into every task, timer and callback, so the loop knows of
+each handle which life it belongs to. Within a life callbacks keep their order, as asyncio promises; whose
+turn it is, when a thread's work is done and when bytes arrive is drawn. kill -9 kills the ports first, then
+drops the life's handles and closes its tasks: what their `finally` blocks do cannot be seen by anybody.
 
 **Where chance comes from.** `World.chance(purpose)` is a `Random` of the seed and the purpose, so that one
 purpose does not move another. Nothing else draws. Sets of strings are iterated in the order of their hashes,

@@ -12,7 +12,7 @@ from riverlog.coordinator.transactions.transaction import Transaction
 from riverlog.model.ids import ProducerIdAndEpoch
 from riverlog.model.internal_topics import TRANSACTIONS_TOPIC
 from riverlog.replication.partition import Partition
-from riverlog.testing.simulation.ensembles import SharedEnsemble
+from riverlog.testing.simulation.machine.ensembles import SharedEnsemble
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 from riverlog.testing.simulation.world import World

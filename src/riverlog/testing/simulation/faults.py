@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from riverlog.testing.simulation import store_faults
-from riverlog.testing.simulation.ensembles import HOST
+from riverlog.testing.simulation.machine.ensembles import HOST
 from riverlog.testing.simulation.nodes import State
 from riverlog.testing.simulation.scenes import Apply, Scene
 

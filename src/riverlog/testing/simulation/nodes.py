@@ -29,11 +29,11 @@ from riverlog.storage.files.checkpoint import partition_of
 from riverlog.storage.log.closed_log import LogFacts
 from riverlog.testing.simulated_disk import SimulatedDisk
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
-from riverlog.testing.simulation.clocks import MachineClock
-from riverlog.testing.simulation.executors import VirtualThreads
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.loop import VirtualLoop
-from riverlog.testing.simulation.network import SimulatedWires
+from riverlog.testing.simulation.machine.clocks import MachineClock
+from riverlog.testing.simulation.machine.executors import VirtualThreads
+from riverlog.testing.simulation.machine.lives import Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
+from riverlog.testing.simulation.machine.network import SimulatedWires
 from riverlog.testing.simulation.trace import Trace
 
 _PORT = 9092

@@ -24,7 +24,7 @@ from riverlog.testing.simulation.clients.operators import Operator
 from riverlog.testing.simulation.clients.process import SimulatedClient
 from riverlog.testing.simulation.clients.transactors import TransactorPlan
 from riverlog.testing.simulation.coverage import Coverage
-from riverlog.testing.simulation.links import LinkQuality
+from riverlog.testing.simulation.machine.links import LinkQuality
 from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.violations import Violation
 from riverlog.testing.simulation.world import World

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from riverlog.testing.simulation.ensembles import SharedEnsemble
+from riverlog.testing.simulation.machine.ensembles import SharedEnsemble
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.world import World
 

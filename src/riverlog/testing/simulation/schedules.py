@@ -15,7 +15,7 @@ from riverlog.testing.simulation.faults import (
     WAYS,
     WAYS_TO_LOSE_A_NODE,
 )
-from riverlog.testing.simulation.links import LinkQuality
+from riverlog.testing.simulation.machine.links import LinkQuality
 
 _NUMBER: Final = (int, float)
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from riverlog.testing.simulation.ensembles import knows_newer
+from riverlog.testing.simulation.machine.ensembles import knows_newer
 from riverlog.testing.simulation.nodes import SimulatedNode, State
 from riverlog.testing.simulation.scenes import Scene
 

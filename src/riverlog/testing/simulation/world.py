@@ -35,11 +35,11 @@ from riverlog.testing.simulation.checks.replica_observer import ReplicaObserver,
 from riverlog.testing.simulation.checks.standard import add_ledger_checks, add_node_checks
 from riverlog.testing.simulation.checks.states import PartitionState, PartitionStates
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
-from riverlog.testing.simulation.ensembles import SharedEnsemble
-from riverlog.testing.simulation.links import LinkQuality, Links
-from riverlog.testing.simulation.lives import CURRENT, Life
-from riverlog.testing.simulation.loop import VirtualLoop
-from riverlog.testing.simulation.network import SimulatedWires
+from riverlog.testing.simulation.machine.ensembles import SharedEnsemble
+from riverlog.testing.simulation.machine.links import LinkQuality, Links
+from riverlog.testing.simulation.machine.lives import CURRENT, Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
+from riverlog.testing.simulation.machine.network import SimulatedWires
 from riverlog.testing.simulation.nodes import SimulatedNode
 from riverlog.testing.simulation.trace import Trace
 from riverlog.testing.simulation.violations import Violation

@@ -5,7 +5,7 @@ Looked at in the moment between its last callback and the end of its process.
 
 import gc
 
-from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.machine.loop import VirtualLoop
 from riverlog.testing.simulation.nodes import ObservedNode, SimulatedNode
 from riverlog.testing.simulation.violations import Violation
 

@@ -10,7 +10,7 @@ from riverlog.testing.simulation.checks.owners import OwnerCheck
 from riverlog.testing.simulation.checks.sequences import SequenceCheck
 from riverlog.testing.simulation.checks.shards import LoadedShardsCheck, compare_shards
 from riverlog.testing.simulation.checks.transactions import TransactionCheck
-from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.machine.loop import VirtualLoop
 from riverlog.testing.simulation.nodes import SimulatedNode
 
 

@@ -13,7 +13,7 @@ from riverlog.records.builder import NewRecord, build_batch
 from riverlog.records.compression import Codec
 from riverlog.testing.simulation.clients.connection import ClientConnection, Disconnected
 from riverlog.testing.simulation.clients.process import SimulatedClient, Surroundings
-from riverlog.testing.simulation.clocks import START_MS
+from riverlog.testing.simulation.machine.clocks import START_MS
 from riverlog.wire.apis import ApiKey
 from riverlog.wire.messages.init_producer_id import InitProducerIdRequest
 from riverlog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

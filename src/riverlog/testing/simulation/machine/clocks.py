@@ -5,8 +5,8 @@ The drift is a life's (`Life.clock_rate`), because the event loop's time has it 
 
 from typing import Final
 
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.machine.lives import Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
 
 START_MS: Final = 1_800_000_000_000
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 from riverlog.model.network import Address, Connecting, Listening, Socket
-from riverlog.testing.simulation.links import Links
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.loop import VirtualLoop
-from riverlog.testing.simulation.sockets import Attempt, SimulatedSocket
+from riverlog.testing.simulation.machine.links import Links
+from riverlog.testing.simulation.machine.lives import Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
+from riverlog.testing.simulation.machine.sockets import Attempt, SimulatedSocket
 
 _FIRST_PORT: Final = 40_000
 _CONNECT_AGAIN_S: Final = 1.0

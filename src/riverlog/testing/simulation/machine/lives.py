@@ -17,7 +17,7 @@ from types import CoroutineType
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
-from riverlog.testing.simulation.handles import Handle
+from riverlog.testing.simulation.machine.handles import Handle
 
 T = TypeVar("T")
 

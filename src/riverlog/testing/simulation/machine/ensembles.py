@@ -15,9 +15,9 @@ from riverlog.metadata.image import ClusterImage
 from riverlog.model.metadata_store import Delete
 from riverlog.testing.simulated_store import SimulatedEnsemble, SimulatedStore
 from riverlog.testing.simulated_tree import Snapshot
-from riverlog.testing.simulation.links import Links
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.machine.links import Links
+from riverlog.testing.simulation.machine.lives import Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
 
 HOST: Final = "store"
 _HEARTBEAT_S: Final = 0.1

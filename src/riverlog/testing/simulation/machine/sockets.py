@@ -14,9 +14,9 @@ from typing import Final
 
 from riverlog.model.disk import DiskFile, ReadableBuffer
 from riverlog.model.network import Address
-from riverlog.testing.simulation.links import Links
-from riverlog.testing.simulation.lives import Life
-from riverlog.testing.simulation.loop import VirtualLoop
+from riverlog.testing.simulation.machine.links import Links
+from riverlog.testing.simulation.machine.lives import Life
+from riverlog.testing.simulation.machine.loop import VirtualLoop
 
 _END: Final = b""
 

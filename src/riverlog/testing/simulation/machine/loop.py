@@ -15,9 +15,9 @@ from itertools import count
 from math import nextafter
 from typing import Any, Final, TypeVar, cast
 
-from riverlog.testing.simulation.executors import VirtualThreads
-from riverlog.testing.simulation.handles import Handle, Timer, Turn
-from riverlog.testing.simulation.lives import CURRENT, Life
+from riverlog.testing.simulation.machine.executors import VirtualThreads
+from riverlog.testing.simulation.machine.handles import Handle, Timer, Turn
+from riverlog.testing.simulation.machine.lives import CURRENT, Life
 
 T = TypeVar("T")
 
