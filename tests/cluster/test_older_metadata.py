@@ -157,6 +157,41 @@ def test_nothing_is_lost_whoever_is_started_first(moves: int, order: tuple[int, 
     run(scenario, auto_leader_rebalance_enable="false")
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (2, 3, 1), (3, 1, 2)])
+@pytest.mark.parametrize("is_restored_first", [False, True])
+def test_who_was_stopped_cleanly_has_lost_nothing_although_the_metadata_does_not_know_of_it(
+    is_restored_first: bool, order: tuple[int, ...]
+) -> None:
+    """Machines have been started anew since the backup, and it knows the registrations before that."""
+
+    async def scenario(cluster: NodeCluster) -> None:
+        await make_topic(cluster, 1, 2, 3)
+        await write(cluster, 1)
+        backup = cluster.ensemble.snapshot()
+        for number in (2, 3, 1):
+            await cluster[number].stop()
+            cluster[number].boot_id = "second start"
+            await cluster[number].start()
+            await until_in_sync(cluster, 3)
+            await leader_of(cluster)
+        for number in (1, 3):
+            await cluster[number].stop()
+        await write(cluster, 3)
+        if is_restored_first:
+            cluster.ensemble.restore(backup)
+            registrar = cluster[2].node._registrar
+            await cluster.until(lambda: registrar is not None and registrar.broker_epoch is None)
+        await cluster[2].stop()
+        await restore(cluster, backup)
+        for number in order:
+            await cluster[number].start()
+        await until_in_sync(cluster, 3)
+        await until_committed(cluster, 4)
+        assert present(cluster).unclean_epoch is None
+
+    run(scenario, auto_leader_rebalance_enable="false")
+
+
 def older(broker: ClusterNode) -> float:
     return broker.node.metrics.value(OLDER)  # type: ignore[attr-defined, no-any-return]
 

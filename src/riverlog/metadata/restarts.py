@@ -52,10 +52,11 @@ class FoundData(NamedTuple):
     holds_log: Callable[[TopicPartition], bool]
 
     def is_complete(self, before: RegistrationNode, epoch: BrokerEpoch) -> bool:
-        """Whether what was written to these directories under the last registration is in them."""
+        """Whether what was written to these directories under the last registration is in them. One that was
+        saved under a later one is complete as well: the store was restored from a backup."""
         found = [self.left_by[each] for each in before.directories if each in self.left_by]
         is_same_start = bool(self.boot_id) and self.boot_id == before.boot_id
-        return is_same_start or all(left == epoch for left in found)
+        return is_same_start or all(left is not None and left >= epoch for left in found)
 
     def lacks_directory(self, before: RegistrationNode) -> bool:
         return not set(before.directories) <= self.left_by.keys()

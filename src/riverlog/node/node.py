@@ -393,5 +393,5 @@ class Node:
         return self._given.live_config.log_config(self._follower.image, topic)
 
     async def _close_directories(self, directories: DataDirectories) -> None:
-        epoch = None if self._registrar is None or self._given.is_alone else self._registrar.broker_epoch
+        epoch = None if self._registrar is None or self._given.is_alone else self._registrar.last_epoch
         await directories.close(clean=self._is_clean, broker_epoch=epoch)
