@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import grpc  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from riverlog.spark.pipelines.checkpoints import Positions
 from riverlog.spark.pipelines.failures import PipelineError, one_line
 from riverlog.spark.pipelines.graph import StreamingFlow
 from riverlog.spark.pipelines.lag import FORMAT, LagGauge, in_step, total_lag
@@ -46,6 +47,8 @@ class RunningFlow:
     restart: Callable[[], Any]
     failures: int = 0
     failed_at: float = 0.0
+    lag_is_at: Sequence[Positions] = ()
+    """The positions that its lag was measured from."""
 
     def topic_sources(self) -> list[Mapping[str, str]]:
         return [each.options for each in self.flow.sources if each.format == FORMAT]
@@ -82,6 +85,9 @@ class Supervision:
         for each in left:
             self._end(each)
         self._gauge.close()
+        for each in self._flows:
+            if [*each.lag_is_at] != each.progress.positions:
+                each.progress.lag = None
         self._watcher.show([each.progress for each in self._flows])
         return not left
 
@@ -120,6 +126,7 @@ class Supervision:
             return
         for each in self._flows:
             positions = each.progress.positions
+            each.lag_is_at = positions
             sources = in_step(each.topic_sources(), positions)
             if any(positions):
                 each.progress.lag = total_lag(self._gauge, sources, positions)
