@@ -1,5 +1,8 @@
 """Settings from files, the environment and flags."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +11,8 @@ from riverlog.model.config.definitions import BROKER_KEYS
 from riverlog.model.config.parse import combine, from_mapping, load
 from riverlog.model.config.properties import Property, read_properties
 from riverlog.model.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,10 @@ def test_our_own_keys_need_their_prefix_only_once_in_the_environment() -> None:
 
 
 def test_a_variable_of_the_command_line_is_no_setting() -> None:
-    tools = ("RIVERLOG_BOOTSTRAP", "RIVERLOG_SPARK_MASTER", "RIVERLOG_SPARK_CONNECTOR_JARS")
+    commands = "".join(path.read_text() for path in (ROOT / "src/riverlog/cli").rglob("*.py"))
+    tools = set(re.findall(r'envvar="(RIVERLOG_\w+)"', commands))
+    assert {"RIVERLOG_BOOTSTRAP", "RIVERLOG_SPARK_MASTER"} <= tools
+    tools |= {"RIVERLOG_SPARK_CONNECTOR_JARS", "RIVERLOG_KAFKA_JARS", "RIVERLOG_TEST_BOOTSTRAP"}
     assert load(environment=dict.fromkeys(tools, "a:1")).given == {}
 
 
