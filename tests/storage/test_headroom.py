@@ -191,10 +191,10 @@ def _keep_headroom_in(where: type, name: str, segment_of: Callable[[Any], Segmen
     """Break a method that should forget the headroom of a segment."""
     method, patch = getattr(where, name), pytest.MonkeyPatch()
 
-    def keeping(self: Any, *rest: object) -> object:
+    def keeping(self: Any, *rest: object, **named: object) -> object:
         segment = segment_of(self)
         headroom = segment.headroom
-        result = method(self, *rest)
+        result = method(self, *rest, **named)
         segment.headroom = headroom
         return result
 
