@@ -19,6 +19,7 @@ from riverlog.model.ids import NodeId
 from riverlog.records.batch import crc_is_valid
 from riverlog.replication.partition import Partition
 from riverlog.replication.roles import Leader
+from riverlog.storage.log.leader_epochs import LeaderEpochs
 from riverlog.testing.simulation.checks.cuts import check_cut
 from riverlog.testing.simulation.checks.holding import Holding, Holdings
 from riverlog.testing.simulation.checks.ledger import Ledger, PartitionLedger
@@ -181,6 +182,8 @@ class ReplicaObserver(NodeObserver):
             ledger.unclean_epoch = unclean
             # It may have appended already, to where records stood that were deleted.
             held = min(view.holding.look(), view.written)
+            if ledger.is_compacted:
+                held = _with_compacted(ledger, held, view.written, epochs)
             if held < ledger.end:
                 replicas.counts["committed batches lost by unclean elections"] += 1
                 self._ledger.cut(ledger, held)
@@ -311,6 +314,17 @@ class ReplicaObserver(NodeObserver):
         if lost_power and end < ledger.end and state is not None and len(state.replicas) == 1:
             # Nobody else has it, and a question is answered before the log is opened, which cuts the ledger.
             ledger.told_ends.clear()
+
+
+def _with_compacted(ledger: PartitionLedger, held: int, written: int, epochs: LeaderEpochs) -> int:
+    """A leader's files may lack what it has compacted away, and what comes next in them may be another than
+    in the ledger. It had all of that which stood at offsets that it has under the same leader epoch."""
+    for batch in ledger.batches[ledger.index_at(held) :]:
+        next_offset = batch.header.next_offset
+        if next_offset > written or epochs.epoch_for(batch.base_offset) != batch.header.leader_epoch:
+            break
+        held = next_offset
+    return held
 
 
 def _end_before(ledger: PartitionLedger, epoch: int) -> int:
