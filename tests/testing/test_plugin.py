@@ -189,6 +189,51 @@ def test_that_passes(riverlog_broker):
     assert "The broker is not running" in output
 
 
+def test_a_failure_is_reported_with_an_account_of_each_broker_of_a_cluster(tmp_path: Path) -> None:
+    output = run(
+        tmp_path,
+        """
+import logging
+import pytest
+from riverlog.testing import Cluster
+
+@pytest.fixture
+def processes():
+    with Cluster(brokers=2, processes=True) as cluster:
+        yield cluster
+
+@pytest.mark.parametrize("riverlog_cluster", [{"brokers": 4}], indirect=True)
+def test_it(riverlog_cluster):
+    riverlog_cluster.create_topic("orders", partitions=4)
+    for partition, leader in riverlog_cluster.leaders("orders").items():
+        riverlog_cluster.produce("orders", *"abc"[:leader], partition=partition)
+    riverlog_cluster[1].faults.delay("Fetch", seconds=1)
+
+    async def warn(node):
+        logging.getLogger("riverlog.anything").warning("of %s", "importance")
+
+    riverlog_cluster[2].call(warn)
+    riverlog_cluster.kill(3)
+    riverlog_cluster.pause(4)
+    assert False
+
+def test_of_processes(processes):
+    processes.kill(2)
+    assert False
+""",
+    )
+    assert outcomes(output) == {"FAILED": ["test_it", "test_of_processes"]}, re.sub(r"\[.*?\]", "", output)
+    assert "riverlog: riverlog_cluster" in output
+    for leader in (1, 2):
+        topic = r"topic orders \(4 partitions, \d+ bytes\), leads (\d), offsets \1: 0 to"
+        assert re.search(rf"broker {leader} at 127\.0\.0\.1:\d+\n  {topic} {leader}\n", output), output
+    assert "fault faults.delay('Fetch', seconds=1) [0 hits]" in output.split("broker 2 at")[0]
+    assert "WARNING riverlog.anything: of importance" in output.split("broker 2 at")[1]
+    assert "broker 3 is not running\nbroker 4 is paused\n" in output
+    assert re.search(r"riverlog: processes -+\nbroker 1 at 127\.0\.0\.1:\d+\n  process \d+\n", output)
+    assert "broker 2 is not running\n" in output.split("riverlog: processes")[1]
+
+
 def test_an_ini_line_that_is_no_setting_is_told(tmp_path: Path) -> None:
     output = run(
         tmp_path,

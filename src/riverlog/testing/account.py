@@ -3,7 +3,7 @@
 Asked in process, like `records`. Long lists are cut short: who reads this wants to know why a test failed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from riverlog.node.node import Node
@@ -20,12 +20,14 @@ _COMMITTED_WAIT_S: Final = 2.0
 
 class TopicAccount(NamedTuple):
     name: str
-    starts: Sequence[int]
-    ends: Sequence[int]
+    partitions: int
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    """Of the partitions that the broker leads; others cannot be asked for here."""
     size_bytes: int
 
     def __str__(self) -> str:
-        return f"{self.name} ({_counted(len(self.ends), 'partition')}, {_size(self.size_bytes)})"
+        return f"{self.name} ({_counted(self.partitions, 'partition')}, {_size(self.size_bytes)})"
 
 
 async def topics_of(node: Node, records: NodeRecords) -> list[TopicAccount]:
@@ -39,11 +41,12 @@ async def topics_of(node: Node, records: NodeRecords) -> list[TopicAccount]:
     return [
         TopicAccount(
             name,
-            [*(await records.offsets(name, EARLIEST)).values()],
-            [*(await records.offsets(name, LATEST)).values()],
+            len(topic_image.partitions),
+            await records.known_offsets(name, EARLIEST),
+            await records.known_offsets(name, LATEST),
             sizes.get(name, 0),
         )
-        for name in sorted(node.image.topics)
+        for name, topic_image in sorted(node.image.topics.items())
         if not name.startswith("__")
     ]
 
@@ -64,12 +67,12 @@ async def account(node: Node) -> list[str]:
     topics = await topics_of(node, records)
     lines = [f"topic {_topic_line(topic)}" for topic in topics[:_LISTED_MAX]]
     lines += _left_out(len(topics), "topics")
-    ends = {(topic.name, index): end for topic in topics for index, end in enumerate(topic.ends)}
+    ends = {(topic.name, index): end for topic in topics for index, end in topic.ends.items()}
     groups = (await records.ask(ListGroupsRequest(), ListGroupsResponse)).groups
     for listed in groups[:_LISTED_MAX]:
         committed = await records.committed(listed.group_id, _COMMITTED_WAIT_S)
         told = [
-            f"{topic}-{partition} at {offset}, lag {ends.get((topic, partition), offset) - offset}"
+            f"{topic}-{partition} at {offset}, {_lag(offset, ends.get((topic, partition)))}"
             for (topic, partition), offset in sorted(committed.items())[:_LISTED_MAX]
         ]
         members = await _members(records, listed.group_id)
@@ -88,13 +91,17 @@ async def _members(records: NodeRecords, group_id: str) -> str:
 
 
 def _topic_line(topic: TopicAccount) -> str:
-    shown = [
-        f"{index}: {start} to {end}"
-        for index, (start, end) in enumerate(zip(topic.starts, topic.ends, strict=True))
-        if end
-    ]
+    if not topic.ends:
+        return f"{topic}, leads none of them"
+    led = ", ".join(map(str, [*topic.ends][:_LISTED_MAX]))
+    leads = f"leads {led}, " if len(topic.ends) < topic.partitions else ""
+    shown = [f"{index}: {topic.starts.get(index, 0)} to {end}" for index, end in topic.ends.items() if end]
     offsets = ", ".join(shown[:_LISTED_MAX]) if shown else "empty"
-    return f"{topic}, offsets {offsets}"
+    return f"{topic}, {leads}offsets {offsets}"
+
+
+def _lag(offset: int, end: int | None) -> str:
+    return "led by another broker" if end is None else f"lag {end - offset}"
 
 
 def _left_out(found: int, what: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ Each broker has a thread and an event loop of its own, all share their metadata 
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from textwrap import indent
 from types import TracebackType
 from typing import Final, Protocol, Self
 from uuid import uuid4
@@ -68,6 +69,8 @@ class Member(Protocol):
     def resume(self) -> None: ...
 
     def cut(self, unreachable: Collection[Address]) -> None: ...
+
+    def account(self) -> str: ...
 
 
 class Cluster:
@@ -245,6 +248,11 @@ class Cluster:
         """What a consumer group has committed, by topic and partition: `{("orders", 0): 12}`."""
         return self._records().committed(group)
 
+    def account(self) -> str:
+        """What a person wants to know when a test has failed: the account of each broker that is awake, and
+        which are not. Never raises for what a broker does."""
+        return "\n".join(_account_of(each) for each in self.brokers.values())
+
     def __getitem__(self, broker: int) -> Member:
         return self._member(broker)
 
@@ -295,6 +303,18 @@ class Cluster:
             each.kill()
         if self._zookeeper is not None:
             self._zookeeper.stop()
+
+
+def _account_of(broker: Member) -> str:
+    name = f"broker {broker.node_id}"
+    if not broker.is_running:
+        return f"{name} is not running"
+    if broker.is_paused:
+        return f"{name} is paused"
+    try:
+        return f"{name} at {broker.bootstrap_servers}\n{indent(broker.account(), '  ')}"
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from telling, others may tell
+        return f"{name} does not tell: {error!r}"
 
 
 def _thread(node_id: int, directory: str, settings: dict[str, object]) -> Member:

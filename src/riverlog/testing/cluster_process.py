@@ -15,6 +15,7 @@ from riverlog.testing.broker import setting_text
 
 _START_S: Final = 60.0
 _STOP_S: Final = 60.0
+_TOLD_MAX: Final = 20
 _READY: Final = "riverlog ready on "
 
 
@@ -114,6 +115,11 @@ class ClusterProcess:
             raise RiverlogError(
                 "Connections between processes cannot be cut from here. Use Cluster() without processes=True."
             )
+
+    def account(self) -> str:
+        """What it said last; what it holds is in another process."""
+        said = self.errors().splitlines()[-_TOLD_MAX:]
+        return "\n".join([f"process {self.pid}", *said])
 
     def _signal(self, number: int) -> None:
         assert self._process is not None

@@ -58,8 +58,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if report.failed and report.when != "teardown":
         item.stash[_HAS_FAILED] = True
-        for name, broker in _brokers_of(item):
-            report.sections.append((f"riverlog: {name}", _account_of(broker)))
+        for name, value in _given(item):
+            report.sections.append((f"riverlog: {name}", _account_of(value)))
     return report
 
 
@@ -161,21 +161,24 @@ def _shared_settings(lines: list[str]) -> dict[str, str]:
     return settings
 
 
-def _brokers_of(item: pytest.Item) -> Iterator[tuple[str, "Broker"]]:
-    """Whatever broker the test was given by a fixture."""
-    module = sys.modules.get("riverlog.testing.broker")
-    if module is None:
-        return
+def _given(item: pytest.Item) -> Iterator[tuple[str, "Broker | Cluster"]]:
+    """Whatever broker or cluster the test was given by a fixture."""
+    broker, cluster = (sys.modules.get(f"riverlog.testing.{name}") for name in ("broker", "cluster"))
     seen: set[int] = set()
     for name, value in getattr(item, "funcargs", {}).items():
-        if isinstance(value, module.Broker) and id(value) not in seen:
+        is_one = (broker is not None and isinstance(value, broker.Broker)) or (
+            cluster is not None and isinstance(value, cluster.Cluster)
+        )
+        if is_one and id(value) not in seen:
             seen.add(id(value))
             yield name, value
 
 
-def _account_of(broker: "Broker") -> str:
+def _account_of(given: "Broker | Cluster") -> str:
     """Never raises: the test's own failure is what is to be told."""
     try:
-        return f"{broker.bootstrap_servers}\n{broker.account()}"
+        account = given.account()
+        # That of a cluster has the address of each broker.
+        return account if hasattr(given, "brokers") else f"{given.bootstrap_servers}\n{account}"
     except Exception as error:  # noqa: BLE001 - whatever keeps it from telling
         return f"The broker does not tell: {error}"

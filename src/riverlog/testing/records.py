@@ -28,6 +28,7 @@ from riverlog.wire.messages.fetch import (
 )
 from riverlog.wire.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -158,6 +159,19 @@ class NodeRecords:
 
     async def offsets(self, topic: str, which: int, *, committed_only: bool = False) -> dict[int, int]:
         """By partition: the first, or the one after the last."""
+        listed = await self._listed(topic, which, committed_only=committed_only)
+        for each in listed:
+            _check(each.error_code, f"The offsets of {topic}-{each.partition_index} could not be had")
+        return {each.partition_index: each.offset for each in listed}
+
+    async def known_offsets(self, topic: str, which: int) -> dict[int, int]:
+        """As `offsets`, of those partitions that this broker can tell of: of a cluster, what it leads."""
+        listed = await self._listed(topic, which, committed_only=False)
+        return {each.partition_index: each.offset for each in listed if each.error_code == ErrorCode.NONE}
+
+    async def _listed(
+        self, topic: str, which: int, *, committed_only: bool
+    ) -> Sequence[ListOffsetsPartitionResponse]:
         partitions = [
             ListOffsetsPartition(partition_index=index, timestamp=which)
             for index in range(len(self._node.image.topics[topic].partitions))
@@ -168,9 +182,7 @@ class NodeRecords:
             topics=[ListOffsetsTopic(name=topic, partitions=partitions)],
         )
         reply = await self.ask(request, ListOffsetsResponse)
-        for each in reply.topics[0].partitions:
-            _check(each.error_code, f"The offsets of {topic}-{each.partition_index} could not be had")
-        return {each.partition_index: each.offset for each in reply.topics[0].partitions}
+        return reply.topics[0].partitions
 
     async def _existing(self, topic: str, timeout_s: float) -> TopicImage:
         """The topic, made by asking for it where the broker allows that."""
