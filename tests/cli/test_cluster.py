@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -210,6 +212,28 @@ def test_watch_shows_it_again_until_it_is_interrupted(cluster: Cluster, command:
         assert watching.wait(END_S) == 0
     for each in told:
         assert each["brokers"] == 3 if command == "cluster status" else len(each[0]["partitions"]) == 6
+
+
+def test_in_a_file_a_line_with_the_time_is_before_each_table(cluster: Cluster) -> None:
+    watching = subprocess.Popen(
+        [EXECUTABLE, "cluster", "status", "--watch", "--interval", "0.1", "-b", cluster.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    with watching:
+        assert watching.stdout is not None
+        lines = list(islice(watching.stdout, 20))
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(END_S) == 0
+    begins = [index for index, line in enumerate(lines) if line.startswith("--- ")]
+    assert begins[0] == 0
+    times = [datetime.fromisoformat(lines[index].split()[1]) for index in begins]
+    assert len(times) > 1
+    assert times == sorted(times)
+    tables = [lines[begin + 1 : end] for begin, end in pairwise(begins)]
+    assert all(each == tables[0] for each in tables)
+    assert tables[0][1].split() == ["brokers", "3"]
 
 
 def test_a_single_node_is_a_cluster_of_one(riverlog: CommandLine) -> None:

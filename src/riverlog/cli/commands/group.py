@@ -1,6 +1,5 @@
 """`riverlog group`: see consumer groups and how far they are. What changes one is in `group_changes`."""
 
-import json
 import sys
 import time
 from contextlib import suppress
@@ -22,7 +21,8 @@ from riverlog.cli.asking.consumer_groups import (
 from riverlog.cli.commands import group_changes
 from riverlog.cli.failures import usage
 from riverlog.cli.options import OutputFormat, OutputOption
-from riverlog.cli.printing.output import counted, show_json, show_rows, show_table
+from riverlog.cli.printing.again import begin_snapshot
+from riverlog.cli.printing.output import counted, show_json, show_json_line, show_rows, show_table
 
 if TYPE_CHECKING:
     from riverlog.cli.asking.kafka_admin import ConsumerGroupDescription, MemberDescription
@@ -34,7 +34,6 @@ app = typer.Typer(
 )
 
 _NO_COMMIT = "no commit yet"
-_CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 @app.command("list")
@@ -96,11 +95,10 @@ def _descriptions(connection: Connection, groups: list[str] | None) -> list[dict
 def _watch(connection: Connection, groups: list[str] | None, interval: float, output: OutputFormat) -> None:
     while True:
         found = _descriptions(connection, groups)
+        begin_snapshot(output)
         if output is OutputFormat.JSON:
-            typer.echo(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
+            show_json_line(found)
         else:
-            if sys.stdout.isatty():
-                typer.echo(_CLEAR_SCREEN, nl=False)
             _show(found, output)
         sys.stdout.flush()
         time.sleep(interval)

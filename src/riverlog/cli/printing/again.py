@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -28,8 +29,7 @@ def show_again(show: Callable[[], bool], watch: bool, interval: float, output: O
     is_first = True
     with suppress(KeyboardInterrupt):
         while True:
-            if output is OutputFormat.TABLE and sys.stdout.isatty():
-                typer.echo(_CLEAR_SCREEN, nl=False)
+            begin_snapshot(output)
             try:
                 show()
             except CommandError as failure:
@@ -40,3 +40,15 @@ def show_again(show: Callable[[], bool], watch: bool, interval: float, output: O
             is_first = False
             sys.stdout.flush()
             time.sleep(interval)
+
+
+def begin_snapshot(output: OutputFormat) -> None:
+    """On a terminal each takes the place of the one before; in a file, where they follow one another, a line
+    with the time is between them. JSON has a line for each as it is."""
+    if output is not OutputFormat.TABLE:
+        return
+    if sys.stdout.isatty():
+        typer.echo(_CLEAR_SCREEN, nl=False)
+    else:
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        typer.echo(f"--- {moment}")
