@@ -68,6 +68,16 @@ def test_a_broker_that_is_killed_is_started_again_on_its_port_with_its_records(t
         assert served.stop() == 0
 
 
+def test_one_that_is_stopped_in_order_is_started_again_and_no_error(tmp_path: Path) -> None:
+    with Supervised(tmp_path / "data", "--brokers", "2") as served:
+        [_, stopped] = served.brokers
+        stopped.terminate()
+        eventually(lambda: "is ready again" in served.errors(), timeout_s=60)
+        [told] = [line for line in served.errors().splitlines() if "ended (" in line]
+        assert " INFO " in told
+        assert served.stop() == 0
+
+
 def test_brokers_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
     with Supervised(tmp_path / "data", "--brokers", "2") as served:
         brokers = served.brokers

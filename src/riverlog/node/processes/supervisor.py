@@ -81,7 +81,9 @@ class Child:
             if self._stopping.is_set():
                 return
             delay_s = 0.0 if loop.time() - since_s > _LASTING_S else delay_s
-            _logger.error("broker %d ended (%s), started again in %.1f s", self.node_id, _told(code), delay_s)
+            level = logging.ERROR if code else logging.INFO  # Who stops one in order wants it started anew.
+            ended = "broker %d ended (%s), started again in %.1f s"
+            _logger.log(level, ended, self.node_id, _told(code), delay_s)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), delay_s)
                 return
