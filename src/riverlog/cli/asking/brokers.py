@@ -4,6 +4,7 @@ Which brokers there are and who leads comes from confluent-kafka; the questions 
 one for each broker, closed at the end. What fails comes out as `CommandError`.
 """
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 
 class Brokers:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, silent: Collection[int] = ()) -> None:
+        """Those that are silent are not waited for."""
         self._connection = connection
+        self._silent = silent
         self._stack = ExitStack()
         self._open: dict[Address, BrokerConnection] = {}
 
@@ -50,6 +53,8 @@ class Brokers:
         from riverlog.client.broker_connection import BrokerConnection
         from riverlog.wire.codec import MalformedMessage
 
+        if self._silent and address in {self.addresses().get(each) for each in self._silent}:
+            raise CommandError(f"broker {address}: no answer", remedy=CHECK_ADDRESS, code=ExitCode.CONNECTION)
         try:
             if address not in self._open:
                 self._open[address] = self._stack.enter_context(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from riverlog.cli.asking.connection import Connection
+from riverlog.cli.failures import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition, TopicPartitionInfo
@@ -139,7 +140,7 @@ def offsets_at(
 ) -> dict[int, int]:
     """Per partition the offset that `spec` means. Waits for a leader: a new topic has none for a moment,
     and a topic whose leader moves neither."""
-    from confluent_kafka import IsolationLevel, KafkaException
+    from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaException
 
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
     deadline = time.monotonic() + connection.timeout_s
@@ -150,11 +151,20 @@ def offsets_at(
             request_timeout=connection.timeout_s,
         )
         try:
-            return {partition.partition: future.result().offset for partition, future in futures.items()}
+            found = {each.partition: future.result().offset for each, future in futures.items()}
         except KafkaException as error:
             if error.args[0].name() not in _NO_LEADER_YET or time.monotonic() > deadline:
                 raise connection.failure(error.args[0], f"offsets of {topic}") from None
             time.sleep(LEADER_POLL_S)
+            continue
+        if silent := sorted(each for each, offset in found.items() if offset == OFFSET_INVALID):
+            # librdkafka gives no error where a leader is there and does not answer.
+            raise CommandError(
+                f"offsets of {topic}: no answer from the leader of {', '.join(map(str, silent))}",
+                remedy="see who does not answer with `riverlog cluster status`",
+                code=ExitCode.CONNECTION,
+            )
+        return found
 
 
 def topic_configs(connection: Connection, topic: str) -> "list[ConfigEntry]":

@@ -3,7 +3,7 @@
 Where the connection is not plain, or the broker is too old to be asked, it is simply not known.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from riverlog.cli.asking.brokers import Brokers
@@ -19,7 +19,9 @@ class Eligible(NamedTuple):
     """Those that were the last, and may have lost some of it since."""
 
 
-def eligible_leaders(connection: Connection, topics: Iterable[str]) -> dict[Place, Eligible]:
+def eligible_leaders(
+    connection: Connection, topics: Iterable[str], silent: Collection[int] = ()
+) -> dict[Place, Eligible]:
     """Of every partition of these topics; empty where it is not known."""
     from riverlog.wire.apis import ApiKey
     from riverlog.wire.messages.describe_topic_partitions import (
@@ -34,7 +36,8 @@ def eligible_leaders(connection: Connection, topics: Iterable[str]) -> dict[Plac
         return {}
     try:
         with Brokers(connection) as brokers:
-            address = min(brokers.addresses().items())[1]
+            known = brokers.addresses().items()
+            address = min((each for each in known if each[0] not in silent), default=min(known))[1]
             while True:
                 reply = brokers.ask(address, ApiKey.DESCRIBE_TOPIC_PARTITIONS, request)
                 for topic in reply.topics:

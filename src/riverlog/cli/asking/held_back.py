@@ -25,8 +25,11 @@ class HeldBack:
     """Of the transaction."""
 
 
-def held_back(connection: Connection, ends: Mapping[Place, int]) -> list[HeldBack]:
-    """Those of the partitions, given with their ends, that an open transaction holds back."""
+def held_back(
+    connection: Connection, ends: Mapping[Place, int], silent: Collection[int] = ()
+) -> list[HeldBack]:
+    """Those of the partitions, given with their ends, that an open transaction holds back. Leaders that are
+    silent are not to be among those of the partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(ends):
         by_topic.setdefault(topic, []).append(partition)
@@ -36,12 +39,14 @@ def held_back(connection: Connection, ends: Mapping[Place, int]) -> list[HeldBac
         for partition, stable in last_stable_offsets(connection, topic, partitions).items()
         if stable < ends[topic, partition]
     ]
-    return _with_reasons(connection, found) if found else []
+    return _with_reasons(connection, found, silent) if found else []
 
 
-def _with_reasons(connection: Connection, found: Sequence[HeldBack]) -> list[HeldBack]:
+def _with_reasons(
+    connection: Connection, found: Sequence[HeldBack], silent: Collection[int]
+) -> list[HeldBack]:
     try:
-        with Brokers(connection) as brokers:
+        with Brokers(connection, silent) as brokers:
             holders = {each.place: _holder(brokers, connection, each) for each in found}
             known = _by_producer(brokers, {each for each in holders.values() if each is not None})
             broker_time = BrokerTime(brokers)

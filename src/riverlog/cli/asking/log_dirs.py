@@ -5,6 +5,7 @@ connection is not plain (TLS, SASL) or the answer does not come, sizes are simpl
 showing, but not worth failing for.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from riverlog.cli.asking.cluster import has_leader
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from riverlog.cli.asking.kafka_admin import TopicDescription
 
 
-def partition_sizes(connection: Connection, topic: "TopicDescription") -> dict[int, int]:
+def partition_sizes(
+    connection: Connection, topic: "TopicDescription", silent: Collection[int] = ()
+) -> dict[int, int]:
     """Bytes by partition number; a partition is missing where its size is not known."""
     if connection.properties.get("security.protocol", "plaintext").lower() != "plaintext":
         return {}
     sizes: dict[int, int] = {}
-    led = [each for each in topic.partitions if has_leader(each)]
+    led = [each for each in topic.partitions if has_leader(each) and each.leader.id not in silent]
     for leader in {each.leader.id: each.leader for each in led}.values():
         partitions = [each.id for each in led if each.leader.id == leader.id]
         try:

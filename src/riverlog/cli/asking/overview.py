@@ -45,6 +45,8 @@ class Overview:
     controller: int | None
     brokers: dict[int, BrokerView]
     partitions: list[PartitionView] = field(default_factory=list)
+    silent: frozenset[int] = frozenset()
+    """Brokers that the cluster tells of, and that do not answer."""
 
     @property
     def topics(self) -> set[str]:
@@ -64,8 +66,16 @@ class Overview:
 
     @property
     def lacking(self) -> list[PartitionView]:
-        """Without a leader, or not in sync everywhere."""
-        return [each for each in self.partitions if each.leader is None or each.is_under_replicated]
+        """Without a leader, or with one that does not answer, or not in sync everywhere."""
+        return [
+            each
+            for each in self.partitions
+            if each.leader is None or each.leader in self.silent or each.is_under_replicated
+        ]
+
+    @property
+    def with_silent_leader(self) -> list[PartitionView]:
+        return [each for each in self.partitions if each.leader in self.silent]
 
     @property
     def away(self) -> list[int]:

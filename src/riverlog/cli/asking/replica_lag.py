@@ -5,7 +5,7 @@ replica answers), as confluent-kafka asks leaders only. So it works on Apache Ka
 is not plain, or a broker does not answer, it is not known.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from riverlog.cli.asking.brokers import Brokers
@@ -31,12 +31,15 @@ Lags = Mapping[int, int | None]
 """Records by broker; None where it is not known."""
 
 
-def replica_lags(connection: Connection, partitions: Iterable[Replicated]) -> dict[Place, Lags]:
-    """Of all of these. Without a leader it is counted from the replica that has come furthest."""
+def replica_lags(
+    connection: Connection, partitions: Iterable[Replicated], silent: Collection[int] = ()
+) -> dict[Place, Lags]:
+    """Of all of these; silent brokers are not asked. Without a leader it is counted from the replica that has
+    come furthest."""
     partitions = list(partitions)
     places: dict[int, list[Place]] = {}
     for each in partitions:
-        for node_id in each.replicas:
+        for node_id in set(each.replicas).difference(silent):
             places.setdefault(node_id, []).append(each.place)
     ends = _log_ends(connection, places)
     return {each.place: lags_of(each, ends) for each in partitions}

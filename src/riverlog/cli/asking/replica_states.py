@@ -42,8 +42,12 @@ def replica_states(connection: Connection, found: Overview) -> ReplicaStates:
     replicated = [each for each in found.partitions if len(each.replicas) > 1]
     asked = replicated if len(replicated) <= _PARTITIONS_MAX else lacking
     return ReplicaStates(
-        eligible_leaders(connection, topics),
-        replica_lags(connection, [Replicated(each.place, each.leader, each.replicas) for each in asked]),
+        eligible_leaders(connection, topics, found.silent),
+        replica_lags(
+            connection,
+            [Replicated(each.place, each.leader, each.replicas) for each in asked],
+            found.silent,
+        ),
         _least_in_sync(connection, topics),
     )
 

@@ -8,6 +8,7 @@ import typer
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.overview import add_racks, overview
 from riverlog.cli.asking.replica_states import replica_states
+from riverlog.cli.asking.silent_brokers import silent_brokers
 from riverlog.cli.commands.cluster_elect import elect
 from riverlog.cli.commands.cluster_views import broker_row, in_order, show_brokers, show_list, show_status
 from riverlog.cli.failures import CommandError, ExitCode
@@ -71,6 +72,7 @@ def status(
 ) -> None:
     """Show whether all is well: brokers, controller, partitions without a leader or with too few replicas.
 
+    Brokers that are registered and do not answer are told apart from those that are away.
     Partitions that lack something are listed with their ISR, their eligible leader replicas (ELR) and the
     records that each replica lacks, in the order of REPLICAS (- where a broker does not answer). Max lag is
     that of all followers that answer.
@@ -82,6 +84,7 @@ def status(
 
     def show() -> bool:
         found = overview(connection)
+        found.silent = silent_brokers(connection)
         show_status(found, replica_states(connection, found), output, compact=watch)
         return found.controller is not None and not found.without_leader
 

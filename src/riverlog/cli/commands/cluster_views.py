@@ -18,6 +18,7 @@ def show_status(found: Overview, states: ReplicaStates, output: OutputFormat, *,
         "cluster": found.cluster_id,
         "brokers": len(found.brokers) - len(found.away),
         "away": found.away,
+        "no_answer": sorted(found.silent),
         "controller": found.controller,
         "topics": len(found.topics - found.internal_topics),
         "internal_topics": len(found.internal_topics),
@@ -25,34 +26,39 @@ def show_status(found: Overview, states: ReplicaStates, output: OutputFormat, *,
         "without_leader": len(found.without_leader),
         "under_min_isr": sum(map(states.is_under_min_isr, lacking)),
         "under_replicated": len(found.under_replicated),
+        "silent_leader": len(found.with_silent_leader),
         "max_lag": states.max_lag,
     }
     if output is OutputFormat.JSON:
-        _show_json({**row, "lacking": [_lacking_row(each, states) for each in lacking]}, compact=compact)
+        _show_json(
+            {**row, "lacking": [_lacking_row(each, found, states) for each in lacking]}, compact=compact
+        )
         return
     for name, value in row.items():
         typer.echo(f"{name.replace('_', ' '):<17} {_told(value)}")
     if lacking:
         typer.echo()
-        show_table([_told_lacking(_lacking_row(each, states)) for each in lacking[:_SHOWN]])
+        show_table([_told_lacking(_lacking_row(each, found, states)) for each in lacking[:_SHOWN]])
     if len(lacking) > _SHOWN:
         typer.echo(f"and {counted(len(lacking) - _SHOWN, 'more partition')}; all of them with -o json")
 
 
-def _lacking_row(partition: PartitionView, states: ReplicaStates) -> dict[str, object]:
+def _lacking_row(partition: PartitionView, found: Overview, states: ReplicaStates) -> dict[str, object]:
     eligible, lags = states.eligible.get(partition.place), states.lags.get(partition.place, {})
     return {
         **_partition_row(partition),
         "elr": None if eligible is None else eligible.elr,
         "lag": {str(each): lags.get(each) for each in partition.replicas},
-        "state": _state(partition, states),
+        "state": _state(partition, found, states),
     }
 
 
-def _state(partition: PartitionView, states: ReplicaStates) -> str:
+def _state(partition: PartitionView, found: Overview, states: ReplicaStates) -> str:
     """What is worst."""
     if partition.leader is None:
         return "offline"
+    if partition.leader in found.silent:
+        return "silent leader"
     return "under min ISR" if states.is_under_min_isr(partition) else "under-replicated"
 
 

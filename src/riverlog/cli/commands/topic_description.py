@@ -17,6 +17,7 @@ from riverlog.cli.asking.eligible_leaders import Eligible, eligible_leaders
 from riverlog.cli.asking.held_back import held_back
 from riverlog.cli.asking.record_counts import record_counts
 from riverlog.cli.asking.replica_lag import Lags, Replicated, replica_lags
+from riverlog.cli.asking.silent_brokers import silent_brokers
 from riverlog.cli.options import OutputFormat, OutputOption
 from riverlog.cli.printing.again import IntervalOption, WatchOption, show_again
 from riverlog.cli.printing.output import human_bytes, show_json, show_json_line, show_table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _MIN_ISR = "min.insync.replicas"
 _NAMED_MAX = 20
-_JSON_ONLY = frozenset({"records_counted", "offline", "under_min_isr", "under_replicated"})
+_JSON_ONLY = frozenset({"records_counted", "offline", "leader_answers", "under_min_isr", "under_replicated"})
 
 
 @connected
@@ -46,8 +47,9 @@ def describe(
     """Show partitions, leaders, replicas and their lag, offsets, records, sizes and settings.
 
     ISR are the replicas in sync, LAG the records that each replica lacks, in the order of REPLICAS (- where a
-    broker does not answer). ELR are replicas outside of the ISR that have everything committed, and may lead
-    (KIP-966); they are shown where there are any. Exit code 1 when a partition has no leader.
+    broker does not answer; if it leads, nor are offsets told). ELR are replicas outside of the ISR that have
+    everything committed, and may lead (KIP-966); they are shown where there are any. Exit code 1 when a
+    partition has no leader.
 
     Records are counted up to 64 MiB of a topic, without the markers of transactions. Of what is larger, and
     with --watch, the offsets are told, with ≤, as markers and what compaction has removed have offsets too.
@@ -56,9 +58,11 @@ def describe(
     """
 
     def show() -> bool:
+        described = describe_topics(connection, topics)
+        silent = silent_brokers(connection)
         found = [
-            _description(connection, description, all_configs, counts=not watch)
-            for description in describe_topics(connection, topics)
+            _description(connection, description, silent, all_configs, counts=not watch)
+            for description in described
         ]
         if output is OutputFormat.JSON:
             (show_json_line if watch else show_json)(found)
@@ -70,7 +74,8 @@ def describe(
 
 
 class _Known(NamedTuple):
-    """What is known of one partition. Of offsets, records and size nothing is while it has no leader."""
+    """What is known of one partition. Of offsets, records and size nothing is while it has no leader,
+    or one that does not answer."""
 
     held: OffsetRange | None
     stable: int | None
@@ -80,22 +85,28 @@ class _Known(NamedTuple):
     size: int | None
     eligible: Eligible | None
     lags: Lags
+    leader_answers: bool
 
 
 def _description(
-    connection: Connection, topic: "TopicDescription", all_configs: bool, *, counts: bool
+    connection: Connection,
+    topic: "TopicDescription",
+    silent: Collection[int],
+    all_configs: bool,
+    *,
+    counts: bool,
 ) -> dict[str, object]:
     from riverlog.cli.asking.log_dirs import partition_sizes
 
     name = topic.name
-    led = [partition.id for partition in topic.partitions if has_leader(partition)]
+    led = [each.id for each in topic.partitions if has_leader(each) and each.leader.id not in silent]
     held = offset_ranges(connection, name, led)
-    stuck = held_back(connection, {(name, index): held[index].end for index in led})
+    stuck = held_back(connection, {(name, index): held[index].end for index in led}, silent)
     stable = {each.place[1]: each.last_stable_offset for each in stuck}
-    sizes = partition_sizes(connection, topic)
+    sizes = partition_sizes(connection, topic, silent)
     counted = record_counts(connection, name, held, sizes) if counts else {}
-    eligible = eligible_leaders(connection, [name])
-    lags = replica_lags(connection, [_replicated(name, each) for each in topic.partitions])
+    eligible = eligible_leaders(connection, [name], silent)
+    lags = replica_lags(connection, [_replicated(name, each) for each in topic.partitions], silent)
     entries = topic_configs(connection, name)
     min_isr = next((int(each.value) for each in entries if each.name == _MIN_ISR and each.value), 1)
     configs = [_config_row(entry) for entry in entries]
@@ -109,6 +120,7 @@ def _description(
             sizes.get(index),
             eligible.get((name, index)),
             lags[name, index],
+            has_leader(partition) and partition.leader.id not in silent,
         )
         rows.append(_partition_row(partition, known, min_isr))
     return {
@@ -146,6 +158,7 @@ def _partition_row(partition: "TopicPartitionInfo", known: _Known, min_isr: int)
         "records_counted": known.records is not None or offsets == 0,
         "size": known.size,
         "offline": not has_leader(partition),
+        "leader_answers": known.leader_answers,
         "under_min_isr": len(isr) < min(min_isr, len(replicas)),
         "under_replicated": not set(replicas) <= set(isr),
     }
@@ -215,10 +228,15 @@ def _show_lacking(partitions: Sequence[dict[str, object]], min_isr: object) -> N
     """Which partitions lack something, the worst first."""
     for name, text in (
         ("offline", "without a leader"),
+        ("silent", "the leader does not answer"),
         ("under_min_isr", f"fewer in sync than {_MIN_ISR}={min_isr}"),
         ("under_replicated", "under-replicated"),
     ):
-        lacking = [each["partition"] for each in partitions if each[name]]
+        lacking = [each["partition"] for each in partitions if _lacks(each, name)]
         if lacking:
             more = f" and {len(lacking) - _NAMED_MAX} more" if len(lacking) > _NAMED_MAX else ""
             typer.echo(f"{text}: {', '.join(map(str, lacking[:_NAMED_MAX]))}{more}")
+
+
+def _lacks(row: dict[str, object], name: str) -> bool:
+    return not (row["offline"] or row["leader_answers"]) if name == "silent" else bool(row[name])

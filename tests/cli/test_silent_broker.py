@@ -1,0 +1,73 @@
+"""What commands tell while a broker of the cluster is held: it leads partitions, and says nothing."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from riverlog.testing import Cluster
+from tests.cli.running import CommandLine
+
+TIMEOUT_S = 8
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Broker 3 is held. Others do not see it: its session with the metadata goes on."""
+    with Cluster(3, replication_factor=3) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        for partition in range(3):
+            cluster.produce("orders", "an order", partition=partition)
+        cluster.pause(3)
+        yield cluster
+        cluster.resume(3)
+
+
+@pytest.fixture
+def riverlog(cluster: Cluster) -> Iterator[CommandLine]:
+    began = time.monotonic()
+    yield CommandLine(cluster.bootstrap_servers)
+    assert time.monotonic() - began < TIMEOUT_S
+
+
+def test_a_topic_is_described_but_for_what_the_held_broker_would_tell(
+    cluster: Cluster, riverlog: CommandLine
+) -> None:
+    told = riverlog("topic", "describe", "orders", "--timeout", str(TIMEOUT_S), "-o", "json")
+    [topic] = told.json
+    for each in topic["partitions"]:
+        answers = each["leader"] != 3
+        assert (each["leader_answers"], each["offline"]) == (answers, False)
+        expected = {"1": 0, "2": 0, "3": None} if answers else dict.fromkeys("123")
+        assert each["lag"] == expected
+        assert (each["start"], each["end"], each["records"]) == ((0, 1, 1) if answers else (None,) * 3)
+        assert (each["size"] is not None) is answers
+    assert sorted(each["leader"] for each in topic["partitions"]) == [1, 2, 3]
+
+
+def test_people_are_told_whose_leader_does_not_answer(cluster: Cluster, riverlog: CommandLine) -> None:
+    [held] = [index for index, leader in cluster.leaders("orders").items() if leader == 3]
+    shown = riverlog("topic", "describe", "orders", "--timeout", str(TIMEOUT_S)).stdout.splitlines()
+    assert f"the leader does not answer: {held}" in shown
+    assert shown[2 + held].split()[4:] == ["-,-,-", "-", "-", "-", "-"]
+
+
+def test_the_status_names_who_does_not_answer_and_what_it_leads(riverlog: CommandLine) -> None:
+    told = riverlog("cluster", "status", "--timeout", str(TIMEOUT_S), "-o", "json").json
+    assert (told["brokers"], told["away"], told["no_answer"], told["silent_leader"]) == (3, [], [3], 1)
+    [row] = [each for each in told["lacking"] if each["leader"] == 3]
+    assert row["state"] == "silent leader"
+
+
+def test_people_see_it_in_the_status(riverlog: CommandLine) -> None:
+    shown = riverlog("cluster", "status", "--timeout", str(TIMEOUT_S)).stdout
+    assert "away              -\nno answer         3\n" in shown
+    assert "silent leader     1\n" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_offsets_of_a_leader_that_is_held_are_an_error_and_no_number(cluster: Cluster) -> None:
+    told = CommandLine(cluster.bootstrap_servers)(
+        "topic", "trim", "orders", "--before", "end", "--yes", "--timeout", "1", code=5
+    )
+    assert "no answer from the leader" in told.stderr
