@@ -77,6 +77,10 @@ def refused(code: int, doing: str) -> CommandError:
             ExitCode.NOT_FOUND,
             "see what is there with `riverlog txn list`",
         ),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
+            ExitCode.NOT_FOUND,
+            "see what is there with `riverlog topic list`",
+        ),
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (ExitCode.AUTHENTICATION, ""),
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (ExitCode.AUTHENTICATION, ""),
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (

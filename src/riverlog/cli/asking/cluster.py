@@ -169,12 +169,22 @@ def offsets_at(
 
 def topic_configs(connection: Connection, topic: str) -> "list[ConfigEntry]":
     """Every setting of a topic with where its value comes from, by name."""
+    return settings_of(connection, [topic])[topic]
+
+
+def settings_of(connection: Connection, topics: Iterable[str]) -> "dict[str, list[ConfigEntry]]":
+    """As `topic_configs`, of several that are asked for at once."""
     from riverlog.cli.asking.kafka_admin import ConfigResource, ResourceType
 
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    futures = connection.admin().describe_configs([resource], request_timeout=connection.timeout_s)
-    entries: Mapping[str, ConfigEntry] = outcome(connection, futures[resource], f"configs of {topic}")
-    return [entries[name] for name in sorted(entries)]
+    resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
+    futures = connection.admin().describe_configs(
+        list(resources.values()), request_timeout=connection.timeout_s
+    )
+    found = {}
+    for topic, resource in resources.items():
+        entries: Mapping[str, ConfigEntry] = outcome(connection, futures[resource], f"configs of {topic}")
+        found[topic] = [entries[name] for name in sorted(entries)]
+    return found
 
 
 def is_own(entry: "ConfigEntry") -> bool:

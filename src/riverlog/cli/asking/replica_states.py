@@ -3,14 +3,15 @@
 Asked of partitions that lack something; the lag of all, as long as these are not too many.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
-from riverlog.cli.asking.cluster import Place, outcome
+from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.asking.eligible_leaders import Eligible, eligible_leaders
 from riverlog.cli.asking.overview import Overview, PartitionView
 from riverlog.cli.asking.replica_lag import Lags, Replicated, replica_lags
+from riverlog.cli.asking.without_controller import settings_of_topics
 
 _PARTITIONS_MAX: Final = 5000
 """Of so many the lag of each replica is asked for."""
@@ -48,20 +49,12 @@ def replica_states(connection: Connection, found: Overview) -> ReplicaStates:
             [Replicated(each.place, each.leader, each.replicas) for each in asked],
             found.silent,
         ),
-        _least_in_sync(connection, topics),
+        _least_in_sync(connection, topics, found.silent),
     )
 
 
-def _least_in_sync(connection: Connection, topics: Iterable[str]) -> dict[str, int]:
-    from riverlog.cli.asking.kafka_admin import ConfigResource, ResourceType
-
-    resources = {topic: ConfigResource(ResourceType.TOPIC, topic) for topic in topics}
-    if not resources:
-        return {}
-    futures = connection.admin().describe_configs(
-        list(resources.values()), request_timeout=connection.timeout_s
-    )
+def _least_in_sync(connection: Connection, topics: Iterable[str], silent: Collection[int]) -> dict[str, int]:
     return {
-        topic: int(outcome(connection, futures[each], f"configs of {topic}")[_MIN_ISR].value)
-        for topic, each in resources.items()
+        topic: next((int(each.value) for each in entries if each.name == _MIN_ISR and each.value), 1)
+        for topic, entries in settings_of_topics(connection, topics, silent).items()
     }

@@ -10,7 +10,6 @@ from typing import Final
 
 from riverlog.cli.asking.brokers import Brokers
 from riverlog.cli.asking.connection import Connection
-from riverlog.cli.failures import CommandError
 from riverlog.model.errors import RiverlogError
 from riverlog.model.network import Address
 
@@ -22,11 +21,10 @@ _AT_ONCE_MAX: Final = 64
 
 def silent_brokers(connection: Connection) -> frozenset[int]:
     wait_s = min(_WAIT_MAX_S, connection.timeout_s / _SHARE)
-    try:
-        with Brokers(connection) as brokers:
-            addresses = brokers.addresses()
-    except CommandError:
+    if connection.properties.get("security.protocol", "plaintext").lower() != "plaintext":
         return frozenset()
+    with Brokers(connection) as brokers:
+        addresses = brokers.addresses()
     if not addresses:
         return frozenset()
     with ThreadPoolExecutor(min(len(addresses), _AT_ONCE_MAX)) as threads:

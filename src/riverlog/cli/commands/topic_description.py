@@ -7,10 +7,8 @@ import typer
 
 from riverlog.cli.asking.cluster import (
     OffsetRange,
-    describe_topics,
     has_leader,
     offset_ranges,
-    topic_configs,
 )
 from riverlog.cli.asking.connection import Connection, connected
 from riverlog.cli.asking.eligible_leaders import Eligible, eligible_leaders
@@ -18,6 +16,7 @@ from riverlog.cli.asking.held_back import held_back
 from riverlog.cli.asking.record_counts import record_counts
 from riverlog.cli.asking.replica_lag import Lags, Replicated, replica_lags
 from riverlog.cli.asking.silent_brokers import silent_brokers
+from riverlog.cli.asking.without_controller import settings_of_topics, topics_described
 from riverlog.cli.options import OutputFormat, OutputOption
 from riverlog.cli.printing.again import IntervalOption, WatchOption, show_again
 from riverlog.cli.printing.output import human_bytes, show_json, show_json_line, show_table
@@ -58,8 +57,8 @@ def describe(
     """
 
     def show() -> bool:
-        described = describe_topics(connection, topics)
         silent = silent_brokers(connection)
+        described = topics_described(connection, topics, silent)
         found = [
             _description(connection, description, silent, all_configs, counts=not watch)
             for description in described
@@ -107,7 +106,7 @@ def _description(
     counted = record_counts(connection, name, held, sizes) if counts else {}
     eligible = eligible_leaders(connection, [name], silent)
     lags = replica_lags(connection, [_replicated(name, each) for each in topic.partitions], silent)
-    entries = topic_configs(connection, name)
+    entries = settings_of_topics(connection, [name], silent)[name]
     min_isr = next((int(each.value) for each in entries if each.name == _MIN_ISR and each.value), 1)
     configs = [_config_row(entry) for entry in entries]
     rows = []
