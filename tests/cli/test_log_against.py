@@ -16,7 +16,8 @@ from riverlog.cli.records.replica_comparison import (
 )
 from riverlog.records.batch import read_header
 from riverlog.records.builder import build_batch
-from riverlog.testing import Broker
+from riverlog.testing import Broker, Cluster
+from riverlog.testing.cluster_broker import ClusterBroker
 from tests.cli.running import CommandLine
 from tests.cli.test_txn import transactional
 
@@ -165,3 +166,50 @@ def test_the_directory_of_a_broker_is_not_taken_for_that_of_a_partition(
     shutil.copy(data / "meta.properties", one_of_several)
     told = riverlog("log", "verify", str(one_of_several), "--against", broker.bootstrap_servers)
     assert "2 replicas compared with" in told.stderr
+
+
+@pytest.fixture(scope="module")
+def sparse() -> Iterator[Cluster]:
+    """Each broker has the only replica of one partition."""
+    with Cluster(3) as cluster:
+        cluster.create_topic("orders", partitions=3)
+        for partition in range(3):
+            cluster.produce("orders", "an order", partition=partition)
+        yield cluster
+
+
+def test_partitions_of_which_the_broker_has_no_replica_are_one_line(sparse: Cluster, tmp_path: Path) -> None:
+    """Logs of all brokers against the first one."""
+    riverlog = CommandLine(sparse.bootstrap_servers)
+    led = sparse.leaders("orders")
+    for index, leader in led.items():
+        assert leader is not None
+        shutil.copytree(data_of(sparse, leader) / f"orders-{index}", tmp_path / f"orders-{index}")
+    others = sorted(f"orders-{index}" for index, leader in led.items() if leader != 1)
+    address = sparse.brokers[1].bootstrap_servers
+    told = riverlog("log", "verify", str(tmp_path), "--against", address)
+    expected = f"warning: {address} has no replica of {', '.join(others)}: not compared"
+    assert [line for line in told.stderr.splitlines() if line.startswith("warning")] == [expected]
+    assert "1 replica compared" in told.stderr
+    none = riverlog("log", "verify", str(tmp_path / others[0]), "--against", address, code=1)
+    assert none.stderr.splitlines()[0] == f"warning: {address} has no replica of {others[0]}: not compared"
+
+
+@pytest.mark.parametrize("is_compared", [False, True])
+def test_the_directory_of_several_brokers_is_none_that_can_be_verified(
+    sparse: Cluster, tmp_path: Path, *, is_compared: bool
+) -> None:
+    for number in (1, 2, 10):
+        (tmp_path / f"broker-{number}").mkdir()
+        shutil.copy(data_of(sparse, 1) / "meta.properties", tmp_path / f"broker-{number}")
+    (tmp_path / "metadata").mkdir()
+    options = ("--against", sparse.brokers[1].bootstrap_servers) if is_compared else ()
+    told = CommandLine(sparse.bootstrap_servers)("log", "verify", str(tmp_path), *options, code=2)
+    assert f"{tmp_path} is the directory of several brokers and holds no logs itself" in told.stderr
+    assert f"{tmp_path}/broker-1 {tmp_path}/broker-2 {tmp_path}/broker-10" in told.stderr
+
+
+def data_of(cluster: Cluster, node_id: int) -> Path:
+    broker = cluster.brokers[node_id]
+    assert isinstance(broker, ClusterBroker)
+    return Path(broker.data_dir)

@@ -70,7 +70,14 @@ class Brokers:
             ) from error
 
 
-def refused(code: int, doing: str) -> CommandError:
+class RefusalError(CommandError):
+    def __init__(self, message: str, *, remedy: str, code: ExitCode, error: ErrorCode | None) -> None:
+        super().__init__(message, remedy=remedy, code=code)
+        self.error = error
+        """None for one that is not known here."""
+
+
+def refused(code: int, doing: str) -> RefusalError:
     """The failure that an error code of a broker stands for."""
     meanings = {
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: (
@@ -92,4 +99,4 @@ def refused(code: int, doing: str) -> CommandError:
     known = ErrorCode(code) if code in set(ErrorCode) else None
     exit_code, remedy = meanings.get(known, (ExitCode.FAILURE, "")) if known else (ExitCode.FAILURE, "")
     name = str(code) if known is None else known.name
-    return CommandError(f"{doing}: {name}", remedy=remedy, code=exit_code)
+    return RefusalError(f"{doing}: {name}", remedy=remedy, code=exit_code, error=known)

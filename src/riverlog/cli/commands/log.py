@@ -81,11 +81,12 @@ def verify(
 ) -> None:
     """Check every batch, index and snapshot; a flipped bit anywhere is found.
 
-    PATH is a file, a partition's directory or a whole data directory.
-    Exit code 1 when anything is wrong.
+    PATH is a file, a partition's directory or a whole data directory; of several brokers on one host,
+    that of one of them. Exit code 1 when anything is wrong.
 
     With --against, replicas are compared: byte by byte as far as both have committed records;
-    those of compacted topics by the newest record of each key.
+    those of compacted topics by the newest record of each key. Exit code 1 also when the broker has none
+    of them.
 
     Examples:
       riverlog log verify riverlog-data
@@ -93,6 +94,7 @@ def verify(
     """
     for path in paths:
         _must_exist(path)
+        _must_be_of_one_broker(path)
     if against is not None:
         from riverlog.cli.commands.log_against import verify_against
 
@@ -188,6 +190,22 @@ def _files(path: str) -> list[str]:
 def _must_exist(path: str) -> None:
     if not os.path.exists(path):
         raise CommandError(f"there is no {path}", code=ExitCode.NOT_FOUND)
+
+
+def _must_be_of_one_broker(path: str) -> None:
+    """A usage error for the directory of several brokers, `serve --brokers`: it has no logs, theirs have."""
+    from riverlog.storage.files import names
+
+    if not os.path.isdir(path) or os.path.exists(os.path.join(path, names.META_PROPERTIES)):
+        return
+    brokers = [os.path.join(path, name) for name in os.listdir(path) if name.startswith("broker-")]
+    brokers = [each for each in brokers if os.path.exists(os.path.join(each, names.META_PROPERTIES))]
+    if brokers:
+        told = " ".join(sorted(brokers, key=lambda each: (len(each), each)))
+        raise usage(
+            f"{path} is the directory of several brokers and holds no logs itself",
+            remedy=f"name those of brokers: {told}",
+        )
 
 
 def _size_below(path: str) -> int:

@@ -2,21 +2,24 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from riverlog.cli.asking.brokers import Brokers
+from riverlog.cli.asking.brokers import Brokers, RefusalError
 from riverlog.cli.asking.connection import DEFAULT_TIMEOUT_S, Connection, bootstrap_addresses
 from riverlog.cli.failures import CommandError, ExitCode, usage
 from riverlog.cli.options import OutputFormat
 from riverlog.cli.printing.output import counted, remark, show_rows, warn
+from riverlog.model.errors import ErrorCode
 from riverlog.model.network import Address
 from riverlog.storage.files.names import META_PROPERTIES, parse_partition_directory
 
 if TYPE_CHECKING:
     from riverlog.cli.records.replicas import Compared
     from riverlog.model.disk import Disk
+
+_NAMED_MAX: Final = 20
 
 
 def verify_against(disk: "Disk", paths: Sequence[str], host: str, output: OutputFormat) -> None:
@@ -36,6 +39,7 @@ def verify_against(disk: "Disk", paths: Sequence[str], host: str, output: Output
     connection = Connection(host, DEFAULT_TIMEOUT_S, {})
     known = connection.metadata().topics
     found: list[Compared] = []
+    absent: list[str] = []
     with Brokers(connection) as brokers:
         for directory in directories:
             local = LocalReplica(disk, directory)
@@ -47,10 +51,20 @@ def verify_against(disk: "Disk", paths: Sequence[str], host: str, output: Output
             try:
                 found.append(compare(local, remote))
             except CommandError as failure:
+                if isinstance(failure, RefusalError) and failure.error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    absent.append(f"{topic}-{partition}")
+                    continue
                 warn(f"{topic}-{partition} was not compared: {failure.message}")
+    if absent:
+        warn(f"{host} has no replica of {_listed(absent)}: not compared")
     _show(found, host, output)
     if not found or any(each.differences for each in found):
         raise typer.Exit(ExitCode.FAILURE)
+
+
+def _listed(partitions: Sequence[str]) -> str:
+    more = len(partitions) - _NAMED_MAX
+    return ", ".join(partitions[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _show(found: "Sequence[Compared]", host: str, output: OutputFormat) -> None:
