@@ -74,7 +74,7 @@ def test_offsets_of_a_leader_that_is_held_are_an_error_and_no_number(cluster: Cl
 
 
 def test_a_controller_that_is_held_is_not_waited_for() -> None:
-    with Cluster(3) as cluster:
+    with Cluster(3, racks=["a", "b", "c"]) as cluster:
         cluster.create_topic("orders", partitions=3)
         CommandLine(cluster.bootstrap_servers)("topic", "alter", "orders", "-s", "retention.ms=60000")
         riverlog = CommandLine(cluster.bootstrap_servers)
@@ -85,10 +85,14 @@ def test_a_controller_that_is_held_is_not_waited_for() -> None:
         [topic] = riverlog("topic", "describe", "orders", "--timeout", str(TIMEOUT_S), "-o", "json").json
         told = riverlog("cluster", "status", "--timeout", str(TIMEOUT_S), "-o", "json").json
         unknown = riverlog("topic", "describe", "unknown", "--timeout", str(TIMEOUT_S), code=4)
+        listed = riverlog("cluster", "brokers", "--timeout", str(TIMEOUT_S), "-o", "json").json
         taken_s = time.monotonic() - began
         cluster.resume(held)
-    assert taken_s < 3 * TIMEOUT_S
+    assert taken_s < 4 * TIMEOUT_S
     assert (topic["topic_id"], topic["configs"]) == (before["topic_id"], before["configs"])
     assert [each["leader"] for each in topic["partitions"] if not each["leader_answers"]] == [held]
     assert (told["controller"], told["no_answer"], told["silent_leader"]) == (held, [held], 1)
     assert "unknown" in unknown.stderr
+    assert [(row["rack"], row["controller"]) for row in listed] == [
+        (rack, number == held) for number, rack in enumerate("abc", start=1)
+    ]

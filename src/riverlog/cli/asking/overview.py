@@ -5,8 +5,10 @@ Only what every Kafka cluster answers. A broker that is away is known by the par
 
 from dataclasses import dataclass, field
 
-from riverlog.cli.asking.cluster import Place, outcome
+from riverlog.cli.asking.cluster import Place
 from riverlog.cli.asking.connection import Connection
+from riverlog.cli.asking.silent_brokers import silent_brokers
+from riverlog.cli.asking.without_controller import racks
 from riverlog.model.internal_topics import INTERNAL_TOPICS
 
 
@@ -104,12 +106,10 @@ def overview(connection: Connection) -> Overview:
 
 
 def add_racks(connection: Connection, found: Overview) -> None:
-    described = outcome(
-        connection, connection.admin().describe_cluster(request_timeout=connection.timeout_s), "the cluster"
-    )
-    for node in described.nodes:
-        if node.id in found.brokers:
-            found.brokers[node.id].rack = node.rack
+    found.silent = silent_brokers(connection)
+    for node_id, rack in racks(connection, found.silent).items():
+        if node_id in found.brokers:
+            found.brokers[node_id].rack = rack
 
 
 def _count(found: Overview, place: PartitionView) -> None:

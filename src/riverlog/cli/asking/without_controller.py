@@ -1,4 +1,4 @@
-"""What the admin client asks the controller for, asked of another broker: topics and their settings.
+"""What the admin client asks the controller for, asked of another broker: topics, their settings, racks.
 
 Every broker answers these, but librdkafka waits for the controller, which may be registered and not answer.
 """
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from riverlog.cli.asking.brokers import Brokers, refused
-from riverlog.cli.asking.cluster import describe_topics, settings_of
+from riverlog.cli.asking.cluster import describe_topics, outcome, settings_of
 from riverlog.cli.asking.connection import Connection
 from riverlog.cli.failures import CHECK_ADDRESS, CommandError, ExitCode
 
@@ -97,6 +97,21 @@ def settings_of_topics(
             for each in sorted(topic.configs, key=lambda each: str(each.name))
         ]
     return found
+
+
+def racks(connection: Connection, silent: Collection[int]) -> dict[int, str | None]:
+    """Of all brokers, by their number."""
+    if connection.metadata().controller_id not in silent:
+        admin = connection.admin()
+        described = outcome(
+            connection, admin.describe_cluster(request_timeout=connection.timeout_s), "the cluster"
+        )
+        return {each.id: each.rack for each in described.nodes}
+    from riverlog.wire.apis import ApiKey
+    from riverlog.wire.messages.metadata import MetadataRequest
+
+    answer = _ask(connection, silent, ApiKey.METADATA, MetadataRequest(topics=[]))
+    return {each.node_id: each.rack for each in answer.brokers}
 
 
 def _ask(connection: Connection, silent: Collection[int], key: "ApiKey", request: "Message") -> Any:
