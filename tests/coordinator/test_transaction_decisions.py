@@ -98,6 +98,27 @@ def test_a_transaction_is_aborted_when_its_time_has_run_out_and_not_before() -> 
     assert bench.end(me, commit=True) is ErrorCode.PRODUCER_FENCED
 
 
+@pytest.mark.parametrize("back_ms", [TIMEOUT_MS // 2, 3_600_000])
+def test_the_time_of_a_transaction_runs_out_although_the_clock_was_set_back(back_ms: int) -> None:
+    bench, _ = at_epoch(0, TransactionState.ONGOING)
+    bench.pass_time(-back_ms)
+    bench.pass_time(TIMEOUT_MS)
+    assert bench.markers == []
+    bench.pass_time(1)
+    assert bench.markers == [(HERE, ProducerIdAndEpoch(50, 1), False)]
+
+
+def test_a_clock_that_is_set_back_twice_gives_a_transaction_its_time_once_more() -> None:
+    bench, _ = at_epoch(0, TransactionState.ONGOING)
+    bench.pass_time(-10 * TIMEOUT_MS)
+    bench.pass_time(TIMEOUT_MS - 1)
+    bench.pass_time(-10 * TIMEOUT_MS)
+    bench.pass_time(TIMEOUT_MS)
+    assert bench.markers == []
+    bench.pass_time(1)
+    assert len(bench.markers) == 1
+
+
 def test_an_id_that_is_not_used_is_forgotten() -> None:
     bench, me = at_epoch(0)
     bench.pass_time(RULES.expiration_ms - 1)

@@ -97,6 +97,8 @@ class TransactionShard:
         self._transactions: dict[str, Transaction] = {}
         self._last_epochs: dict[str, int] = {}
         self._warned: set[str] = set()
+        self._begun_ahead: dict[tuple[str, int], int] = {}
+        """Open ones that began later than it is now, by id and begin: since when that is known."""
         self._doubtful: set[str] = set()
 
     def __iter__(self) -> Iterator[Transaction]:
@@ -261,7 +263,8 @@ class TransactionShard:
 
     def _abort_timed_out(self, now_ms: int) -> Effects:
         self._warn_of_old(now_ms)
-        late = [each for each in self if each.deadline_ms is not None and each.deadline_ms < now_ms]
+        self._note_begun_ahead(now_ms)
+        late = [each for each in self if self._is_late(each, now_ms)]
         fenced = tuple(
             decide_fence(each, now_ms).transaction
             for each in late[:_ABORTS_AT_ONCE]
@@ -277,6 +280,23 @@ class TransactionShard:
             is_atomic=False,
             follow_ups=(Prepared(fenced),) if fenced else (),
         )
+
+    def _note_begun_ahead(self, now_ms: int) -> None:
+        """The clock was set back since, or another coordinator's is ahead: their time counts from now on."""
+        before, self._begun_ahead = self._begun_ahead, {}
+        for each in self:
+            if each.deadline_ms is None or each.started_ms is None:
+                continue
+            begun = each.transactional_id, each.started_ms
+            if each.started_ms > now_ms or begun in before:
+                self._begun_ahead[begun] = min(before.get(begun, now_ms), now_ms)
+
+    def _is_late(self, transaction: Transaction, now_ms: int) -> bool:
+        deadline_ms = transaction.deadline_ms
+        if deadline_ms is None or transaction.started_ms is None:
+            return False
+        since_ms = self._begun_ahead.get((transaction.transactional_id, transaction.started_ms))
+        return deadline_ms < now_ms or (since_ms is not None and since_ms + transaction.timeout_ms < now_ms)
 
     def _expire(self, now_ms: int) -> Effects:
         unused = [
