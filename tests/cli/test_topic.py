@@ -41,8 +41,17 @@ def test_creating_a_topic_twice_fails_and_names_the_way_out(riverlog: CommandLin
     riverlog("topic", "create", topic, "--if-not-exists")
 
 
+def test_more_replicas_than_brokers_are_refused_with_a_remedy(riverlog: CommandLine) -> None:
+    refused = riverlog("topic", "create", "cli-bad", "-r", "3", code=1).stderr
+
+    assert "only 1 broker is registered" in refused
+    assert "try: at most as many replicas as there are brokers" in refused
+
+
 def test_a_bad_name_and_a_bad_setting_are_refused(riverlog: CommandLine) -> None:
-    assert "INVALID_TOPIC_EXCEPTION" in riverlog("topic", "create", "no/slash", code=1).stderr
+    refused = riverlog("topic", "create", "no/slash", code=1).stderr
+    assert "INVALID_TOPIC_EXCEPTION" in refused
+    assert "try: a name is of letters, digits, '.', '_' and '-'" in refused
     assert "nonsense" in riverlog("topic", "create", "cli-bad", "-s", "retention.ms=nonsense", code=1).stderr
     assert "key=value" in riverlog("topic", "create", "cli-bad", "-s", "retention.ms", code=2).stderr
 

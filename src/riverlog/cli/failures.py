@@ -226,5 +226,14 @@ _MEANINGS: dict[str, tuple[ExitCode, str]] = {
         "why: where the disk is full, free space there",
     ),
     "TOPIC_ALREADY_EXISTS": (ExitCode.FAILURE, "choose another name, or pass --if-not-exists"),
+    "INVALID_REPLICATION_FACTOR": (
+        ExitCode.FAILURE,
+        "at most as many replicas as there are brokers (see `riverlog cluster brokers`), or start more",
+    ),
+    "TOPIC_EXCEPTION": (
+        ExitCode.FAILURE,
+        "a name is of letters, digits, '.', '_' and '-', at most 249, and differs from others in more than "
+        "'.' for '_'",
+    ),
     "INVALID_CONFIG": (ExitCode.FAILURE, "`riverlog config docs KEY` explains a key and its values"),
 }

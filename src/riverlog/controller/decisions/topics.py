@@ -158,9 +158,10 @@ def open_to_partitions(image: ClusterImage, factor: int) -> list[BrokerImage]:
 
 
 def short_of_brokers(factor: int, brokers: int) -> Refusal:
+    there = "1 broker is" if brokers == 1 else f"{brokers} brokers are"
     return Refusal(
         ErrorCode.INVALID_REPLICATION_FACTOR,
-        f"{factor} replicas were asked for, but only {brokers} brokers are registered.",
+        f"{factor} replicas were asked for, but only {there} registered.",
     )
 
 
