@@ -195,3 +195,40 @@ def test_stopping_below_the_end_names_the_transaction_that_holds_it(riverlog: Co
     assert f"the transaction of {name} has been open" in described
     assert document["partitions"][0]["last_stable_offset"] == 1
     eventually(lambda: riverlog.consume(topic).stderr == "", "the end is reached once it is aborted")
+
+
+def test_a_new_group_that_is_given_nothing_says_once_where_it_begins(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+    riverlog.produce(topic, "before")
+    with consuming(riverlog, topic, "--group", f"g-{topic}", "--count", "2") as process:
+        said = line_of(process.stderr)
+        assert f"waiting for new records of {topic}: a new group begins at the end" in said
+        assert f"riverlog group seek g-{topic} --to start" in said
+
+        riverlog.produce(topic, "first", "second")
+        output, errors = process.communicate(timeout=20)
+
+    assert (process.returncode, output, errors) == (0, b"first\nsecond\n", b"")
+
+
+@pytest.mark.parametrize("begin", [("--from", "end"), ()], ids=["told", "known"])
+def test_a_group_that_was_told_or_is_known_waits_in_silence(
+    riverlog: CommandLine, begin: tuple[str, ...]
+) -> None:
+    topic = riverlog.topic()
+    group = f"g-{topic}"
+    if not begin:
+        riverlog("consume", topic, "--group", group, "--exit-at-end", "--timeout", "5")
+    with consuming(riverlog, topic, "--group", group, *begin) as process:
+        assert process.stderr is not None
+        assert not is_readable(process.stderr, 4.0)
+
+
+def test_the_help_s_example_of_a_group_works_for_a_new_one(riverlog: CommandLine) -> None:
+    topic = riverlog.topic()
+    riverlog.produce(topic, *map(str, range(100)))
+    lines = riverlog("consume", "--help").stdout.splitlines()
+    [example] = [line.split() for line in lines if "--group billing" in line]
+    options = [word.replace("billing", f"g-{topic}") for word in example[3:]]
+
+    assert len(riverlog("consume", topic, *options).stdout.splitlines()) == 100

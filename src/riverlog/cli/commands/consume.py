@@ -56,7 +56,8 @@ def consume(
             help="Where to begin: the start, the end, an offset, the last N of each partition, or a time"
             " (ISO 8601, local without a zone; ms since 1970; -1h, in s, m, h or d, for so long ago by the"
             " broker's clock)."
-            " Default: end, and start with --to; with --group, where the group stopped."
+            " Default: end, and start with --to; with --group, where the group stopped, and the end for a"
+            " new group."
             " FROM:TO stands for both options.",
         ),
     ] = None,
@@ -105,7 +106,13 @@ def consume(
     ] = None,
     schema_registry: RegistryOption = None,
     group: Annotated[
-        str | None, typer.Option("-g", "--group", help="Read as a member of this group and commit.")
+        str | None,
+        typer.Option(
+            "-g",
+            "--group",
+            help="Read as a member of this group and commit. A new group begins at the end, so that it is"
+            " given only what comes from then on, unless there is --from start.",
+        ),
     ] = None,
     isolation: Annotated[
         Isolation, typer.Option("--isolation", help="Whether records of open transactions are shown.")
@@ -117,7 +124,8 @@ def consume(
     """Consume records and print them.
 
     Without --count, --exit-at-end and --to it goes on until Ctrl-C, which is its normal end.
-    A new group begins where --from says, in all partitions; one that is not new goes on where it stopped.
+    A new group begins where --from says, in all partitions, and without --from at the end; one that is not
+    new goes on where it stopped.
     A topic that comes later and matches a pattern is read from its start.
 
     Examples:
@@ -127,7 +135,7 @@ def consume(
       riverlog consume orders 'payments-*' --from 10:20 -f '%t %s{hex}\\n'
       riverlog consume orders --from @-2h --to @-1h -f '%T{iso} %s\\n'
       riverlog consume orders --from -10 -f '%o %P %P{epoch} %P{sequence} %s\\n'
-      riverlog consume orders --group billing --count 100
+      riverlog consume orders --group billing --from start --count 100
       riverlog consume orders --schema value=avro --schema-registry http://127.0.0.1:8081
 
     For %P the batches are fetched a second time: the client does not tell who has written a record.

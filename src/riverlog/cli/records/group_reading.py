@@ -6,7 +6,8 @@ those of which it has read nothing. A partition without a commit of a group that
 read from its start.
 """
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from riverlog.cli.asking.cluster import Place, partitions_of
 from riverlog.cli.asking.connection import Connection
@@ -19,6 +20,10 @@ from riverlog.cli.records.wanted import Wanted
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
+
+_QUIET_S: Final = 2.0
+"""After so long without a record a new group that begins at the end says what it waits for."""
+_SHOWN: Final = 3
 
 
 def read_as_group(connection: Connection, wanted: Wanted, group: str, start: str | None) -> None:
@@ -44,7 +49,10 @@ def read_as_group(connection: Connection, wanted: Wanted, group: str, start: str
         positions: dict[str, Settled] = {
             topic: Start() if topic in known or start == "start" else End() for topic in wanted.topics
         }
-        _GroupRun(connection, consumer, wanted, positions).read()
+        run = _GroupRun(connection, consumer, wanted, positions)
+        if start is None and not wanted.limits.exit_at_end:
+            run.explain_silence(group, [topic for topic in wanted.topics if topic not in known])
+        run.read()
 
 
 def _find_coordinator(
@@ -72,7 +80,28 @@ class _GroupRun(Run):
         super().__init__(connection, consumer, wanted)
         self._positions = positions
         self._failure_of_callback: CommandError | None = None
+        self._explanation = ""
+        self._given_at: float | None = None
         self._subscribe()
+
+    def explain_silence(self, group: str, topics: list[str]) -> None:
+        """If nothing comes, say once that these topics are read from their ends only."""
+        if topics:
+            shown = ", ".join(topics[:_SHOWN]) + (", …" if len(topics) > _SHOWN else "")
+            self._explanation = (
+                f"waiting for new records of {shown}: a new group begins at the end without --from start; "
+                f"once this is stopped, `riverlog group seek {group} --to start` goes back to the start"
+            )
+
+    def _note_silence(self) -> None:
+        super()._note_silence()
+        if not self._explanation or self._given_at is None:
+            return
+        if self._written:
+            self._explanation = ""
+        elif time.monotonic() - self._given_at > _QUIET_S:
+            remark(self._explanation)
+            self._explanation = ""
 
     def _is_at_end(self) -> bool:
         if self._failure_of_callback is not None:
@@ -117,6 +146,8 @@ class _GroupRun(Run):
             self._commit_first_positions(consumer, assigned)
         except CommandError as failure:
             self._failure_of_callback = failure
+        if assigned and self._given_at is None:
+            self._given_at = time.monotonic()
 
     def _commit_first_positions(self, consumer: "Consumer", assigned: "list[TopicPartition]") -> None:
         from confluent_kafka import KafkaException, TopicPartition
