@@ -52,6 +52,22 @@ def read_as_first_broker(directory: Path) -> None:
             assert [each.value for each in broker.consume(topic)] == [each.encode() for each in RECORDS]
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_directory_of_one_of_several_brokers_is_no_single_node_s(tmp_path: Path, number: int) -> None:
+    given = combine([from_mapping({"log.dirs": str(tmp_path)}, "test")])
+    for member in members(given, 3):
+        own = {**member.overrides, "listeners": "PLAINTEXT://127.0.0.1:0"}
+        with Broker(own, data_dir=tmp_path / f"broker-{member.node_id}"):
+            pass
+    path = tmp_path / f"broker-{number}"
+    before = sorted(os.listdir(path))
+
+    with pytest.raises(FormatError, match=rf"riverlog serve --brokers 3 --data-dir {tmp_path}`"):
+        asyncio.run(Node(combine([from_mapping({"log.dirs": str(path)}, "test")])).start())
+
+    assert sorted(os.listdir(path)) == before
+
+
 def test_the_records_are_those_of_the_first_broker(tmp_path: Path) -> None:
     make_single_node(tmp_path)
     prepare(tmp_path)

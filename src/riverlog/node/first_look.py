@@ -5,6 +5,7 @@ clusters one is, is checked where it is opened.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -15,9 +16,10 @@ from riverlog.metadata.stores.node_table import NodeTable
 from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
 from riverlog.storage.files import names
-from riverlog.storage.files.meta_properties import read_meta_properties
+from riverlog.storage.files.meta_properties import MetaProperties, read_meta_properties
 
 _SHOWN: Final = 3
+_BROKER: Final = re.compile(r"broker-(\d+)")
 _NOBODYS: Final = frozenset({names.LOCK, FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "lost+found"})
 """What may be in a directory that is new: left by a start that was cut short, by an import of metadata, or
 by the file system."""
@@ -36,6 +38,7 @@ def check_is_ours(disk: Disk, path: str, *, holds_metadata: bool) -> None:
         _check_is_new(path, entries)
     elif holds_metadata and FILE_NAME not in entries and not os.path.exists(f"{path}/{FILE_NAME}"):
         _check_is_not_of_kafka(disk, path)
+        _check_is_not_of_a_cluster(disk, path)
 
 
 def imported_cluster_id(path: str) -> str | None:
@@ -92,3 +95,37 @@ def _check_is_not_of_kafka(disk: Disk, path: str) -> None:
         "consume TOPIC -b KAFKA --from start -e -o json | riverlog produce TOPIC -i json`; or stop Kafka and "
         "make the metadata from the logs themselves: `riverlog metadata adopt`."
     )
+
+
+def _check_is_not_of_a_cluster(disk: Disk, path: str) -> None:
+    """One of the brokers that were started together is none by itself: its metadata is beside it."""
+    name = os.path.basename(os.path.abspath(path))
+    if not _BROKER.fullmatch(name):
+        return
+    parent = os.path.normpath(f"{path}/..")
+    brokers = _brokers_beside(disk, parent, read_meta_properties(disk, path))
+    shares = disk.exists(f"{parent}/{names.SHARED_METADATA}")
+    if not shares and len(brokers) < 2:
+        return
+    count = max(brokers) - min(brokers) + 1
+    command = f"riverlog serve --brokers {count} --data-dir {parent}"
+    if min(brokers) != 1:
+        command += f" --set node.id={min(brokers)}"
+    if not shares:
+        command += " --set zookeeper.connect=…"
+    raise FormatError(
+        f"{path} is the directory of one of {count} brokers, whose metadata is "
+        f"{'shared' if shares else 'in ZooKeeper'}. Nothing was changed. Start all of them: `{command}`."
+    )
+
+
+def _brokers_beside(disk: Disk, parent: str, own: MetaProperties | None) -> list[int]:
+    """The numbers of those of the same cluster, this one included."""
+    found: list[int] = []
+    for entry in disk.list(parent):
+        if match := _BROKER.fullmatch(entry):
+            with suppress(OSError, FormatError):  # Whoever opens it says so.
+                meta = read_meta_properties(disk, f"{parent}/{entry}")
+                if meta is not None and own is not None and meta.cluster_id == own.cluster_id:
+                    found.append(int(match[1]))
+    return found
