@@ -264,3 +264,24 @@ def test_up_starts_a_cluster_in_a_directory_of_its_own(tmp_path: Path) -> None:
         "broker-2",
         "metadata",
     ]
+
+
+def test_a_missing_package_is_told_once_and_leaves_nothing_behind(
+    tmp_path: Path, riverlog: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("riverlog.node.zookeeper_extra.find_spec", lambda name: None)
+    up = ("cluster", "up", "--brokers", "4", "--dir", str(tmp_path / "dev"))
+
+    refused = riverlog(*up, "--zookeeper", "127.0.0.1:1", code=2).stderr
+
+    assert refused.count("pip install 'riverlog[zookeeper]'") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fewer_brokers_are_refused_in_the_words_of_up(tmp_path: Path, riverlog: CommandLine) -> None:
+    for number in ("1", "2", "3"):
+        (tmp_path / f"broker-{number}" / "orders-0").mkdir(parents=True)
+
+    refused = riverlog("cluster", "up", "--brokers", "2", "--dir", str(tmp_path), code=1).stderr
+
+    assert f"`riverlog cluster up --brokers 3 --dir {tmp_path}`" in refused

@@ -3,15 +3,19 @@
 import asyncio
 import os
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from riverlog.model.config.parse import combine, from_mapping
 from riverlog.model.config.settings import Settings
 from riverlog.model.errors import DirectoryInUseError, FormatError
+from riverlog.model.ids import NodeId
 from riverlog.node.node import Node
 from riverlog.node.processes.cluster_directory import prepared_directories
 from riverlog.node.processes.members import members
+from riverlog.storage.disk.local import LocalDisk
+from riverlog.storage.files.meta_properties import MetaProperties, write_meta_properties
 from riverlog.testing import Broker
 
 RECORDS = ["a", "b", "c"]
@@ -50,6 +54,26 @@ def read_as_first_broker(directory: Path) -> None:
     with broker:
         for topic in ("orders", "broker"):
             assert [each.value for each in broker.consume(topic)] == [each.encode() for each in RECORDS]
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_a_start_that_was_refused_binds_nobody_to_its_number(tmp_path: Path, is_opened: bool) -> None:
+    for number in (1, 2, 3):
+        make_broker(tmp_path / "a", number, f"of-{number}" if is_opened else "")
+    prepare(tmp_path)
+
+    (tmp_path / "a" / "broker-3" / "orders-0").mkdir()
+    with pytest.raises(FormatError, match="partitions of 3 would have no leader"):
+        prepare(tmp_path)
+
+
+def make_broker(path: Path, number: int, cluster_id: str) -> None:
+    """The directory of a broker without logs; an empty one without the id of a cluster."""
+    directory = path / f"broker-{number}"
+    directory.mkdir(parents=True)
+    if cluster_id:
+        meta = MetaProperties(NodeId(number), cluster_id, uuid4())
+        write_meta_properties(LocalDisk(), str(directory), meta)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -132,7 +156,7 @@ def test_brokers_that_outlive_their_supervisor_are_waited_for_by_none(tmp_path: 
 
 def test_fewer_brokers_than_there_are_directories_are_refused_with_the_command(tmp_path: Path) -> None:
     for number in (1, 2, 3):
-        (tmp_path / "a" / f"broker-{number}").mkdir(parents=True)
+        make_broker(tmp_path / "a", number, "of-all")
     with pytest.raises(FormatError, match="--brokers 3"):
         prepare(tmp_path, count=2)
     with pytest.raises(FormatError, match=r"--brokers 3 .*--set node\.id=1"):

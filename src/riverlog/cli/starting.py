@@ -30,6 +30,8 @@ class ServeOptions(NamedTuple):
     log_level: LogLevel = LogLevel.INFO
     brokers: int | None = None
     supervised: bool = False
+    is_cluster_up: bool = False
+    """Whether it is `cluster up` that was typed, which has options of its own."""
 
     def values(self) -> list[tuple[str, str, str]]:
         """Key, value and option; an option of its own goes before the same key in --set."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from riverlog.cli.failures import CommandError, ExitCode
 from riverlog.cli.starting import ServeOptions
 from riverlog.model.config.settings import Settings
-from riverlog.node.processes.cluster_directory import prepared_directories
+from riverlog.model.config.slices import ServerConfig
+from riverlog.node.processes.cluster_directory import CLUSTER_UP, SERVE, prepared_directories
 from riverlog.node.processes.event_loop import run_on_loop
 from riverlog.node.processes.log_lines import log_to_stderr
 from riverlog.node.processes.members import Member, members
@@ -21,9 +22,14 @@ def start_several(options: ServeOptions, settings: Settings, count: int) -> int:
     """Serve until told to stop; the exit code. Nothing is written before all settings are known to be
     good."""
     wanted = members(settings, count)
+    config = ServerConfig.from_settings(settings)
+    if config.zookeeper_connect is not None:
+        from riverlog.node.zookeeper_extra import check_zookeeper  # Loads what others need not wait for.
+
+        check_zookeeper(config.zookeeper_connect)
     log_to_stderr(options.log_level.name, "supervisor")
     try:
-        with prepared_directories(settings, wanted):
+        with prepared_directories(settings, wanted, CLUSTER_UP if options.is_cluster_up else SERVE):
             run_on_loop(lambda: supervise([_child(options, member) for member in wanted]))
     except BrokerFailedError as error:
         known = error.exit_code in set(ExitCode)

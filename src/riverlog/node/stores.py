@@ -8,6 +8,7 @@ from riverlog.model.config.slices import ServerConfig
 from riverlog.model.errors import ConfigError
 from riverlog.model.executor import Executor
 from riverlog.model.metadata_store import MetadataStore
+from riverlog.node.zookeeper_extra import MISSING
 
 
 def is_shared(config: ServerConfig) -> bool:
@@ -35,10 +36,7 @@ async def _open_zookeeper(config: ServerConfig, connect: str, thread: Executor) 
     except ModuleNotFoundError as error:
         if error.name != "kazoo":
             raise
-        raise ConfigError(
-            "zookeeper.connect needs the package kazoo, which is not installed: "
-            "pip install 'riverlog[zookeeper]'."
-        ) from error
+        raise ConfigError(MISSING) from error
     waits_ms = config.zookeeper_connection_timeout_ms
     return await ZooKeeperStore.open(
         servers,

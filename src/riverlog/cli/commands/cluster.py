@@ -58,6 +58,7 @@ def up(
         pairs=pairs,
         log_level=log_level,
         brokers=brokers or os.cpu_count() or 1,
+        is_cluster_up=True,
     )
     raise typer.Exit(start(options))
 
