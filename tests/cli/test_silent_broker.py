@@ -12,8 +12,12 @@ TIMEOUT_S = 20
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Broker 3 is held. Others do not see it: its session with the metadata goes on."""
+    """Broker 3 is held, and is not the controller. Others do not see it: its session with the metadata goes
+    on."""
     with Cluster(3, replication_factor=3) as cluster:
+        if cluster.controller == 3:
+            cluster.kill(3)
+            cluster.restart(3)
         cluster.create_topic("orders", partitions=3)
         for partition in range(3):
             cluster.produce("orders", "an order", partition=partition)
