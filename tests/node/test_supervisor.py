@@ -101,7 +101,7 @@ def test_when_one_cannot_start_none_is_left_and_the_exit_code_is_its(tmp_path: P
 def test_fewer_brokers_than_before_are_refused_before_anything_starts(tmp_path: Path) -> None:
     data = tmp_path / "data"
     for number in (1, 2, 3):
-        (data / f"broker-{number}").mkdir(parents=True)
+        (data / f"broker-{number}" / "orders-0").mkdir(parents=True)
     with Supervised(data, "--brokers", "2") as served:
         assert served.wait() == 1
         assert "--brokers 3" in served.errors()
