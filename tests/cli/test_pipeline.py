@@ -1,6 +1,8 @@
 """`riverlog pipeline` where it ends before Spark begins; with Spark it is tested in tests/spark."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +127,22 @@ def test_without_java_the_remedy_is_how_to_install_it(riverlog: CommandLine, sho
     refused = riverlog.execute("pipeline", "run", "shop", environ={"JAVA_HOME": str(shop)})
     assert refused.code == 1
     assert "apt install openjdk" in refused.stderr
+
+
+def test_an_interrupt_that_a_library_loses_comes_again(
+    riverlog: CommandLine, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losing(*given: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+        except KeyboardInterrupt:
+            signal.pause()
+
+    monkeypatch.setattr("riverlog.spark.pipelines.running.run_once", losing)
+    monkeypatch.setattr("riverlog.cli.commands.pipeline._ONCE_MORE_S", 0.05)
+    before = signal.getsignal(signal.SIGALRM)
+    told = riverlog("pipeline", "run", "shop", "--once", code=130)
+    assert "stopped before everything was caught up" in told.stderr
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

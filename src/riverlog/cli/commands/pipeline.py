@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -57,6 +57,8 @@ _BootstrapOption = Annotated[
 ]
 _HERE = Path()
 _LOCAL = "local[*]"
+_ONCE_MORE_S: Final = 10.0
+"""So long what was interrupted has to end before it is interrupted once more."""
 
 
 @app.command("init")
@@ -292,19 +294,18 @@ def _run_once(project: "Project", options: "RunOptions", selection: "Selection")
     from riverlog.spark.pipelines.running import FindingsError, run_once
     from riverlog.spark.pipelines.status import status_of
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    before = {each.checkpoint.location: each.records_read for each in status_of(project).flows}
+    try:
+        with _interrupting():
+            run_once(project, options, selection, LogLines())
+    except FindingsError as error:
+        raise _mistakes(error.findings, project) from None
+    except KeyboardInterrupt:
         raise CommandError(
             "stopped before everything was caught up",
             remedy="run it again: it goes on from there",
             code=ExitCode.INTERRUPTED,
-        )
-
-    before = {each.checkpoint.location: each.records_read for each in status_of(project).flows}
-    with _on_signals(interrupt):
-        try:
-            run_once(project, options, selection, LogLines())
-        except FindingsError as error:
-            raise _mistakes(error.findings, project) from None
+        ) from None
     for each in status_of(project).flows:
         read = each.records_read - before.get(each.checkpoint.location, 0)
         remark(f"{each.checkpoint.flow} -> {each.checkpoint.target}: {counted(read, 'offset')} further")
@@ -324,6 +325,24 @@ def _run_on(project: "Project", options: "RunOptions") -> None:
         watcher.say("stopped after the current batch" if is_clean else "stopped")
     if not is_clean:
         warn("a batch took too long and was cut off; it is done again at the next start")
+
+
+@contextmanager
+def _interrupting() -> Iterator[None]:
+    """SIGTERM and Ctrl-C raise KeyboardInterrupt in the block, and again as long as it does not end: what is
+    raised can get lost in a callback of a library, and what the block still has to end can hang."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _ONCE_MORE_S, _ONCE_MORE_S)
+        raise KeyboardInterrupt
+
+    alarm = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with _on_signals(interrupt):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
 
 
 @contextmanager
