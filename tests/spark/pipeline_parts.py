@@ -155,6 +155,22 @@ def committed_values(bootstrap: str, topic: str) -> list[str]:
         consumer.close()
 
 
+def wait_for_a_value(bootstrap: str, topic: str, runner: Running) -> None:
+    """Also where more come all the time, so that there is no end to be reached."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "t", "isolation.level": "read_committed"}
+    consumer = Consumer(settings)
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        for _ in looks(PATIENCE_S, every_s=0.1):
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                return
+            runner.assert_alive()
+        raise AssertionError(f"nothing has come into {topic}")
+    finally:
+        consumer.close()
+
+
 def wait_for_values(bootstrap: str, topic: str, count: int, runner: Running) -> list[str]:
     found: list[str] = []
     for _ in looks(PATIENCE_S, every_s=0.1):

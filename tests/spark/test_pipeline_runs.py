@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from riverlog.testing import Broker
-from tests.spark.pipeline_parts import Pipelines, committed_values, produce, wait_for_values
+from tests.spark.pipeline_parts import Pipelines, committed_values, produce, wait_for_a_value, wait_for_values
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_an_interrupt_before_all_is_caught_up_is_no_success(pipelines: Pipelines
     produce(at, "many", [str(number) for number in range(2000)])
     pipelines.project("slow", SLOW.replace("BOOTSTRAP", at))
     with pipelines.start("slow", "--once") as runner:
-        wait_for_values(at, "copied", 1, runner)
+        wait_for_a_value(at, "copied", runner)
         ended = runner.interrupt()
     assert ended.code == 130, ended.stderr
     assert "stopped before everything was caught up" in ended.stderr

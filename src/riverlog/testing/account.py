@@ -68,12 +68,13 @@ async def account(node: Node) -> list[str]:
     lines = [f"topic {_topic_line(topic)}" for topic in topics[:_LISTED_MAX]]
     lines += _left_out(len(topics), "topics")
     ends = {(topic.name, index): end for topic in topics for index, end in topic.ends.items()}
+    names = {topic.name for topic in topics}
     groups = (await records.ask(ListGroupsRequest(), ListGroupsResponse)).groups
     for listed in groups[:_LISTED_MAX]:
         committed = await records.committed(listed.group_id, _COMMITTED_WAIT_S)
         told = [
-            f"{topic}-{partition} at {offset}, {_lag(offset, ends.get((topic, partition)))}"
-            for (topic, partition), offset in sorted(committed.items())[:_LISTED_MAX]
+            f"{topic}-{index} at {offset}{_lag(offset, ends.get((topic, index)), is_told=topic in names)}"
+            for (topic, index), offset in sorted(committed.items())[:_LISTED_MAX]
         ]
         members = await _members(records, listed.group_id)
         lines.append(
@@ -100,8 +101,11 @@ def _topic_line(topic: TopicAccount) -> str:
     return f"{topic}, {leads}offsets {offsets}"
 
 
-def _lag(offset: int, end: int | None) -> str:
-    return "led by another broker" if end is None else f"lag {end - offset}"
+def _lag(offset: int, end: int | None, *, is_told: bool) -> str:
+    """Nothing of topics that the account leaves out, as internal ones."""
+    if end is None:
+        return ", led by another broker" if is_told else ""
+    return f", lag {end - offset}"
 
 
 def _left_out(found: int, what: str) -> Iterator[str]:
