@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TypeVar
 
 from riverlog.model.clock import Clock
@@ -15,6 +16,7 @@ from riverlog.model.errors import DiskFullError, StorageError
 from riverlog.model.executor import Executor
 from riverlog.model.ids import BrokerEpoch, TopicId, TopicPartition
 from riverlog.model.pieces import Pieces, sorted_in_pieces
+from riverlog.storage.directory.checkpoints import unless_failing
 from riverlog.storage.directory.closing import save
 from riverlog.storage.directory.described import DescribedDirectory, FutureReplica
 from riverlog.storage.directory.log_directory import LogDirectory
@@ -278,6 +280,9 @@ class DataDirectories:
                     directory.unrecovered_count,
                 )
                 has_open += await self.in_thread(lambda each=directory: _recover(each))  # type: ignore[misc]
+                # A power cut may have taken what the high watermarks of before count: what is written in its
+                # place would be taken for committed by the next start.
+                await self.in_thread(partial(unless_failing, directory.begin_checkpoint()))
         return has_open
 
     async def apply_retention(self) -> None:
