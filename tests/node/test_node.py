@@ -214,3 +214,10 @@ def test_a_topic_created_again_after_its_deletion_begins_empty() -> None:
         broker.restart()
         with RawClient(broker) as again:
             assert again.fetch("orders", 0).high_watermark == 1
+
+
+def test_a_first_start_that_failed_half_way_does_not_keep_the_next_from_starting(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties.tmp").write_text("version=1")
+    with Broker(data_dir=str(tmp_path)) as broker, RawClient(broker) as client:
+        client.produce_to_new_topic("orders")
+    assert not (tmp_path / "meta.properties.tmp").exists()

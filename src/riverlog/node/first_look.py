@@ -16,11 +16,15 @@ from riverlog.metadata.stores.node_table import NodeTable
 from riverlog.model.disk import Disk
 from riverlog.model.errors import FormatError
 from riverlog.storage.files import names
+from riverlog.storage.files.checkpoint import temporary_of
 from riverlog.storage.files.meta_properties import MetaProperties, read_meta_properties
 
 _SHOWN: Final = 3
 _BROKER: Final = re.compile(r"broker-(\d+)")
-_NOBODYS: Final = frozenset({names.LOCK, FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "lost+found"})
+_UNFINISHED: Final = temporary_of(names.META_PROPERTIES)
+_NOBODYS: Final = frozenset(
+    {names.LOCK, _UNFINISHED, FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "lost+found"}
+)
 """What may be in a directory that is new: left by a start that was cut short, by an import of metadata, or
 by the file system."""
 

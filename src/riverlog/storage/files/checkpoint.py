@@ -17,9 +17,14 @@ _VERSION: Final = 0
 _TEMPORARY: Final = ".tmp"
 
 
+def temporary_of(path: str) -> str:
+    """What is left of a file that was never replaced, because the disk failed or the process ended."""
+    return path + _TEMPORARY
+
+
 def replace_file(disk: Disk, path: str, content: bytes) -> None:
     """Put `content` in place of whatever is at `path`. Blocks for the disk."""
-    temporary = path + _TEMPORARY
+    temporary = temporary_of(path)
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)
